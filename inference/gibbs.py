@@ -27,10 +27,9 @@ Sweep: TypeAlias = Callable[[PyTree, PyTree, PRNGKeyArray], tuple[PyTree, PyTree
 Report: TypeAlias = Callable[[int], None]
 Watched: TypeAlias = Callable[[PyTree], Sequence["Watch"]]
 
-#: Draws of a chain to each call of the one compiled program, and calls that a thread makes in turn
-#: where each takes less than so many seconds.
+#: Draws of a chain to each call of the one compiled program, and calls of each chain in turn where
+#: one of all chains takes less than so many seconds.
 _CHUNK, _TURN, _QUICK = 20, 5, 0.2
-
 
 #: R-hat, less one, beyond which chains are apart whatever share of the draws is needed.
 _APART = 0.05
@@ -81,10 +80,13 @@ class Watch(NamedTuple):
         share = self.share if ess else 1.0
         found = convergence(self.draws[:, first:])
         effective = min(found.bulk, found.tail)
-        # few draws of many do for a part of a mixture, and never chains that are apart
-        allowed = max(min((rhat - 1) / share, _APART), rhat - 1)
-        enough = found.rhat - 1 <= allowed and effective >= ess * share
+        enough = found.rhat <= _allowed(rhat, share) and effective >= ess * share
         return Shortfall(found.rhat, effective, ess * share, enough)
+
+
+def _allowed(rhat: float, share: float) -> float:
+    """Largest R-hat of draws of which only a share need be effective."""
+    return 1 + max(min((rhat - 1) / share, _APART), rhat - 1)
 
 
 class Shortfall(NamedTuple):
@@ -128,8 +130,13 @@ class Stopping(NamedTuple):
     warmup_rhat: float = 1.1
 
     def of_part(self, share: float) -> Stopping:
-        """The rule for draws that are this share of a mixture's: as many effective ones of all."""
-        return self._replace(rhat=1 + min((self.rhat - 1) / share, _APART), ess=share * self.ess)
+        """The rule for the draws of one form of several, over which draws are averaged.
+
+        Args:
+            share: of the form. It needs so much of the effective draws, and R-hat may exceed 1 by
+                as many times more, since it is the noisier, the fewer draws are effective.
+        """
+        return self._replace(rhat=_allowed(self.rhat, share), ess=share * self.ess)
 
 
 #: Draws between looks at the warm-up; looks at the draws come after a quarter more of them.

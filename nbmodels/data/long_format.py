@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,10 +107,11 @@ def _wanted(name: str, table: Any, columns: Columns, by_name: bool) -> pd.DataFr
 def _refuse_containers(name: str, wanted: str, column: pd.Series) -> None:
     if column.dtype != object or hashable(column):
         return
-    row = next(i for i, value in enumerate(column) if not isinstance(value, Hashable))
+    row = next(i for i, value in enumerate(column) if not hashable(pd.Series([value])))
     kind = type(column.iloc[row]).__name__
     raise DataError(
-        f"{name}: the {wanted} of row {row} is a {kind}; give strings, numbers or tuples"
+        f"{name}: the {wanted} of row {row} is a {kind} that cannot be counted; give strings, "
+        "numbers or tuples of them"
     )
 
 

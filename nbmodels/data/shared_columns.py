@@ -21,8 +21,7 @@ from nbmodels.errors import Caution, VerdictWarning, counted
 #: Fewest cells that differ from the most frequent one: fewer are alike by chance.
 _LEAST_CELLS = 5
 
-#: Share of the columns of the smaller source that are also in the other from which on that is
-#: stated.
+#: Least share of the columns of the smaller source, also in the other, that is warned of.
 _SHARED = 0.5
 
 
@@ -30,9 +29,11 @@ def shared_columns(sources: Mapping[str, Any]) -> tuple[Caution, ...]:
     """Warnings of sources that have the same columns.
 
     Args:
-        sources: data by source; those that are no tables of one row an item are left out.
+        sources: tables of one row an item, by source; others are left out.
     """
     tables = {name: x for name, x in sources.items() if getattr(x, "ndim", None) == 2}
+    if len(tables) < 2:
+        return ()
     found = {name: set(_digests(x)) for name, x in tables.items()}
     out = []
     for one, other in combinations(found, 2):
@@ -66,9 +67,10 @@ def _digests(x: Any) -> Iterator[bytes]:
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """A column as numbers, symbols by their texts."""
-    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-        return column.to_numpy(dtype=float, na_value=np.nan)
+    """A column as numbers where it can be read so, symbols by their texts."""
+    numbers = pd.to_numeric(column.astype(object), errors="coerce")
+    if numbers.isna().equals(column.isna()) and not np.iscomplexobj(numbers):
+        return numbers.to_numpy(dtype=float, na_value=np.nan)
     texts = column.astype(str).to_numpy(object)
     return pd.util.hash_array(texts, categorize=True).astype(float)
 

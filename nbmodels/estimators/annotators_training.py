@@ -281,10 +281,7 @@ class VotesTraining:
         candidate = Candidate(model, self._data, learned)
         about = types.names(self.names), self.cast.n_items, options
         if pooling == "functions" and types.each == 1:
-            begun = [self._begun(candidate, shares) for shares in self._first_shares]
-            fits = [joint(one, *about, start=begin) for one, begin in begun]
-            # the first unless another is likelier
-            fitted = max(fits, key=lambda one: not one.interrupted and one.fit.objective)
+            fitted = self._likeliest(candidate, about)
         else:
             begin = None if self.ordered else types.start(candidate, options.rule, options.seed)
             fitted = joint(candidate, *about, start=begin)
@@ -307,6 +304,19 @@ class VotesTraining:
     def _as_annotators(self) -> bool:
         """Whether most votes are of such as name every class, as annotators do."""
         return not self.functions or bool(self._name_one[self.cast.worker].mean() < 0.5)
+
+    def _likeliest(self, candidate: Candidate, about: tuple[Any, ...]) -> FittedModel:
+        """Functions fitted from each first estimate: the likelier; after Ctrl-C what there is."""
+        found: FittedModel | None = None
+        for shares in self._first_shares:
+            one, begin = self._begun(candidate, shares)
+            fitted = joint(one, *about, start=begin)
+            if fitted.interrupted:
+                return fitted if found is None else replace(found, interrupted=True)
+            if found is None or fitted.fit.objective > found.fit.objective:
+                found = fitted
+        assert found is not None
+        return found
 
     def _begun(
         self, candidate: Candidate, shares: Float[np.ndarray, " k"] | None

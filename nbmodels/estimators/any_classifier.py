@@ -245,7 +245,7 @@ class NoisyLabelClassifier(TableClassifier):
                     about = known._replace(sources={**known.sources, **more})
                     return self._learned(parameters, learner, about, copies, groups is None)
 
-                compared = allowing_for_missing(trained, labels.known, items, None, self._base())
+                compared = allowing_for_missing(trained, labels.known, items)
                 self._take(learner, known, compared)
         self._keep(index, labels)
         self._joint_draws = JointDraws(self._few_columns(items, compared))

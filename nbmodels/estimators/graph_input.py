@@ -82,15 +82,14 @@ def graph_cautions(
         graph: as read.
         in_order: whether labels are taken in the order of the items, which nobody has named.
     """
-    columns = interactions.columns if isinstance(interactions, pd.DataFrame) else ()
+    columns = unread_counts(interactions) if isinstance(interactions, pd.DataFrame) else ()
     out = [
         Caution(
             NbmodelsWarning,
-            f"interactions: column {column!r} is not read, a row is one interaction; repeat rows, "
-            "or give a sparse matrix (users x items) of counts",
+            f"interactions: column {column!r} is not read, a row is one interaction; if it counts "
+            "interactions, repeat rows, or give a sparse matrix (users x items) of counts",
         )
         for column in columns
-        if str(column).lower() in _COUNTS or _may_count(interactions, column)
     ]
     if in_order and _another_order(interactions, graph.items):
         first = ", ".join(map(repr, graph.items[:3].tolist()))
@@ -114,18 +113,23 @@ def by_item_id(labels: Any) -> Any:
     return labels if isinstance(labels.index, pd.RangeIndex) else labels.iloc[:, 0]
 
 
-def _may_count(interactions: pd.DataFrame, column: Any) -> bool:
-    """Whether a column has whole numbers, small and more than one, of pairs that occur once."""
-    values = interactions[column]
+def unread_counts(interactions: pd.DataFrame) -> list[Any]:
+    """Columns named as counts, or that may be: small whole numbers of pairs that occur once."""
     pair = [columns_named(interactions, wanted, COLUMNS) for wanted in COLUMNS]
-    if values.dtype.kind not in "iu" or values.min() < 1 or values.max() < 2:
+    ids = [name for names in pair for name in names]
+    once = all(len(names) == 1 for names in pair) and not interactions.duplicated(ids).any()
+    return [
+        name
+        for name, values in interactions.items()
+        if str(name).lower() in _COUNTS or (once and name not in ids and _may_count(values))
+    ]
+
+
+def _may_count(values: pd.Series) -> bool:
+    known = values.dropna()
+    if values.dtype.kind not in "iu" or not len(known):
         return False
-    if any(len(names) != 1 or column in names for names in pair):
-        return False
-    return (
-        bool(values.median() <= _MOST_COUNTED)
-        and not interactions.duplicated([names[0] for names in pair]).any()
-    )
+    return bool(known.min() >= 1 and known.max() >= 2 and known.median() <= _MOST_COUNTED)
 
 
 def _another_order(interactions: Any, items: np.ndarray) -> bool:

@@ -34,7 +34,7 @@ from nbmodels.estimators.joint_input import (
 )
 from nbmodels.estimators.joint_training import JointTraining
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
-from nbmodels.estimators.source_selection import is_graph
+from nbmodels.estimators.source_selection import has_say, is_graph
 from nbmodels.estimators.sources import Items
 from nbmodels.fitting.fitted_model import FittedModel
 
@@ -221,7 +221,12 @@ class JointNB(LatentClassModel):
             learned, fitted = training.trained(learned, about)
         self.sources_, self.items_ = sources, ids
         self._learned, self._labels = learned, read
-        return self._finish(fitted, shared_columns(X))
+        tables = {
+            name: x
+            for name, x in X.items()
+            if sources[name]._source_items(x) == n and has_say(learned[name])
+        }
+        return self._finish(fitted, shared_columns(tables))
 
     # Prediction ---------------------------------------------------------------------------------
 

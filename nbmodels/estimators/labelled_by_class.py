@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy import stats
+from scipy import sparse, stats
 from scipy.special import betaln
+from sklearn.utils import _safe_indexing
 
 from nbmodels.channels import LabellingRates
 from nbmodels.core.component import Component
@@ -23,14 +24,17 @@ from nbmodels.data.validation import in_pandas, plain
 from nbmodels.diagnostics.reference_classifier import reference_classifier
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.cautions import INTERRUPTED
+from nbmodels.fitting.copied_rows import among
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.label_sources import CANDIDATES, LabelSource, Settings, coded
 from nbmodels.fitting.labelled_at_random import LEVEL, UnlabelledShares, unlabelled_shares
+from nbmodels.fitting.points import points
+from nbmodels.fitting.scores import draw_folds
 
 #: Name of the channel, and of the finding.
 LABELLED, FINDING = "labelled", "missing labels"
 
-#: What holds labels, or which items have one.
+#: Components of labels, and of which items have one.
 _OF_LABELS = {CANDIDATES, LABELLED, "labels", "trusted"}
 
 #: Standard errors by which features must predict better which items are labelled, and folds. In 69
@@ -59,20 +63,22 @@ def allowing_for_missing(
     known: Bool[np.ndarray, " n"],
     X: Any,
     marker: Any = None,
-    classifier: Any = None,
 ) -> FittedModel:
     """A fit, with rates of labelling by class where labels are not missing at random.
 
     Args:
         trained: the fit, with sources beside those of the estimator.
         known: ``(N,)`` whether something is known of an item's class.
-        X: features, as they were given.
+        X: features, as they were given. Where they are neither a table nor texts, nothing can be
+            said of what they predict, and labels are taken for missing at random.
         marker: of missing cells.
-        classifier: of features, with ``predict_proba``; None for a reference that takes tables.
     """
     fitted = trained({})
     shares = None if fitted.interrupted else unlabelled_shares(fitted, known)
     if shares is None or not shares.may_differ:
+        return fitted
+    items = X if sparse.issparse(X) or np.ndim(X) == 2 else points(X)
+    if items is None:
         return fitted
     try:
         again = trained({LABELLED: coded(_rates, known.astype(int), 2)})
@@ -81,9 +87,7 @@ def allowing_for_missing(
         if not _likelier(fitted, again, known, shares):
             return fitted
         rates = np.exp(np.asarray(again.fit.point_of(LABELLED), float))[:, 1]
-        items = X if classifier is not None else without_marker(in_pandas(X), marker)
-        learner = reference_classifier(items) if classifier is None else classifier
-        by_class = _explained(again, known, items, learner, rates)
+        by_class = _explained(again, known, without_marker(in_pandas(items), marker), rates)
     except KeyboardInterrupt:
         return replace(fitted, interrupted=True, cautions=(*fitted.cautions, _STOPPED))
     if not by_class:
@@ -94,12 +98,15 @@ def allowing_for_missing(
 def as_new_items(
     fitted: FittedModel, learned: Float[np.ndarray, "n k"]
 ) -> Float[np.ndarray, "n k"]:
-    """``(N, K)`` P(true class) of the rows whose classes have the shares of new items.
+    """What a classifier of the labelled rows is calibrated to, so that it suits new items.
 
     Args:
         fitted: the fit.
-        learned: P(true class) of the rows that a classifier learned from, zeros elsewhere: these,
-            or all rows where labels are missing by the class.
+        learned: ``(N, K)`` P(true class) of the rows that it learned from, zeros elsewhere.
+
+    Returns:
+        ``(N, K)`` the same; P(true class) of all rows where labels are missing by the class, so
+        that labelled rows have other shares than new ones.
     """
     return fitted.label_posterior if LABELLED in fitted.fit.model else learned
 
@@ -129,23 +136,23 @@ def _likelier(
 
 
 def _explained(
-    fitted: FittedModel,
-    known: Bool[np.ndarray, " n"],
-    X: Any,
-    classifier: Any,
-    rates: Float[np.ndarray, " k"],
+    fitted: FittedModel, known: Bool[np.ndarray, " n"], X: Any, rates: Float[np.ndarray, " k"]
 ) -> bool:
     """Whether classes predict which items are labelled about as well as their features do."""
-    from sklearn.model_selection import cross_val_predict
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
     n = len(known)
-    parts = {name: part for name, part in fitted.data.parts.items() if name not in _OF_LABELS}
-    by_class = fitted.predict(Data(parts, fitted.data.weights))[:n] @ rates
-    how = {"cv": _FOLDS, "method": "predict_proba"}
-    by_features = cross_val_predict(classifier, X, known, **how)[:, 1]
     weights = np.asarray(fitted.data.weights, float)[:n]
-    logs = [np.log(np.clip(np.where(known, p, 1 - p), _LEAST, 1)) for p in (by_features, by_class)]
-    gain = weights * (logs[0] - logs[1])
+    rows = np.flatnonzero(weights > 0)
+    parts = {name: part for name, part in fitted.data.parts.items() if name not in _OF_LABELS}
+    by_class = (fitted.predict(Data(parts, fitted.data.weights))[:n] @ rates)[rows]
+    x, y = _safe_indexing(X, rows), known[rows]
+    copies = None if fitted.copies is None else among(fitted.copies, rows)
+    cv = PredefinedSplit(draw_folds(np.eye(2)[y.astype(int)], _FOLDS, copies))
+    how = {"cv": cv, "method": "predict_proba"}
+    by_features = cross_val_predict(reference_classifier(x), x, y, **how)[:, 1]
+    logs = [np.log(np.clip(np.where(y, p, 1 - p), _LEAST, 1)) for p in (by_features, by_class)]
+    gain = weights[rows] * (logs[0] - logs[1])
     return bool(gain.sum() <= _ERRORS * np.sqrt(np.square(gain).sum()))
 
 

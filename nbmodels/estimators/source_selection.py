@@ -191,10 +191,9 @@ def _as_agreed(name: str, tried: _Jointly, used: _Jointly, votes: Collection[str
     """Whether votes agree with the classes about as without a source of features.
 
     Where half of the annotators are spam, one class for all items with votes at random may be
-    likelier than the truth, held-out votes included, and features lead there. One label an item
-    agrees best with the classes that contradict it least, and with the better ones less: it counts
-    beside votes only where names of its classes are others than theirs, and votes alone would not
-    agree.
+    likelier than the truth, held-out votes included, and features lead there. Labels beside
+    votes need not agree: better classes contradict more of them. But where these have other names
+    of the classes than votes, it is enough if both together agree.
 
     Args:
         name: of the source.
@@ -258,13 +257,13 @@ def beside_others(
         ``learned`` itself where there are no such annotators, or nothing else counts.
     """
     by_chance = {name for name, one in learned.items() if one.beside_others is not None}
-    shown = any(_has_say(one) for name, one in found.items() if name not in by_chance)
+    shown = any(has_say(one) for name, one in found.items() if name not in by_chance)
     if not by_chance or not (shown or set(about.labels) - {"labels"}):
         return learned
     return {name: one.beside_others or one for name, one in learned.items()}
 
 
-def _has_say(learned: LearnedSource) -> bool:
+def has_say(learned: LearnedSource) -> bool:
     """Whether a source has a say in the classes; a graph has one until it has learned of none."""
     if learned.learn_beside is not None:
         return True

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 #: Draws of a chain by methods whose chains do not stop by themselves.
 _DRAWS = 500
 
-#: Share of the effective draws that a form of little probability has at the least.
-_LEAST_SHARE = 0.25
+#: Effective draws of a form in units of its share, since draws of each are taken at random, and the
+#: share that a form of little probability has at the least.
+_MORE, _LEAST_SHARE = 1.5, 0.25
 
 #: Number of draws from the prior.
 _PRIOR_DRAWS = 1_000
@@ -85,9 +86,9 @@ def sample(
             tail, and the worst cell of a noise matrix R-hat of 1.04 and 100 effective draws; after
             200 draws of each at the least, and 8,000 at the most (2,000 of a large model, whose
             sweeps take longer), of which 250 to 500 are kept, evenly spaced
-            (:class:`inference.gibbs.Stopping`). Of several forms each needs its share of the
-            effective draws, a quarter at the least. Chains that reach the limit first are warned of
-            by the same rule. 500 by the other methods.
+            (:class:`inference.gibbs.Stopping`). Of several forms each needs half as many
+            effective draws more than its share, a quarter at the least. Chains that reach the limit
+            first are warned of by the same rule. 500 by the other methods.
         warmup: discarded sweeps or adaptation steps, 0 or more. None for 500 of NUTS; of Gibbs for
             200, or, where ``draws="auto"``, for as many as it takes until the chains agree, 500 at
             the most.
@@ -314,7 +315,7 @@ def _draw(
     with Progress(progress).bar(label, total, "sweep") as bar:
         if method == "vb":
             return vb_draws(fit, data, key, keep=keep, report=bar.update, **fixed)
-        part = max(form.probability, _LEAST_SHARE)
+        part = min(max(_MORE * form.probability, _LEAST_SHARE), 1.0)
         return gibbs_draws(
             fit, data, key, keep=keep, report=bar.update, share=part, **size._asdict()
         )

@@ -19,6 +19,8 @@ OTHERS = RNG.poisson(0.5, (60, 8))
         WORDS.astype(float)[:, ::-1],
         sparse.csr_array(WORDS),
         pd.DataFrame(WORDS).assign(more=OTHERS[:, 0]),
+        pd.DataFrame(WORDS).astype("Int64"),
+        pd.DataFrame(WORDS).astype(str).astype("category"),
         np.hstack([WORDS[:, :5], OTHERS]),
     ],
 )

@@ -219,10 +219,11 @@ def test_a_table_with_a_column_an_annotator_is_made_long():
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "kind"), [("worker", ["ann"], "list"), ("label", {"cat"}, "set")]
+    ("column", "value", "kind"),
+    [("worker", ["ann"], "list"), ("label", {"cat"}, "set"), ("task", (["x"],), "tuple")],
 )
 def test_containers_are_no_ids_and_no_labels(column, value, kind):
     table = pd.DataFrame({"task": [0, 1], "worker": ["a", "b"], "label": ["cat", "dog"]})
     table[column] = pd.Series([("x",), value], dtype=object)
-    with pytest.raises(DataError, match=f"votes: the {column} of row 1 is a {kind}; give strings"):
+    with pytest.raises(DataError, match=f"votes: the {column} of row 1 is a {kind} that"):
         Votes.read(table)

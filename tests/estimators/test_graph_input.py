@@ -41,8 +41,10 @@ def test_input_that_may_be_meant_otherwise_is_reported():
     assert cautions(pairs) == []
     assert "'weight' is not read" in cautions(pairs.assign(weight=3))[0]
     assert "'n_plays' is not read" in cautions(pairs.assign(n_plays=[1, 7]))[0]
-    for other in ([1, 1], [2019, 2021], [0.5, 2.5], ["a", "b"]):
+    for other in ([1, 1], [2019, 2021], [0.5, 2.5], ["a", "b"], pd.array([None, None], "Int64")):
         assert cautions(pairs.assign(other=other)) == []
+    twice = pd.concat([pairs, pd.DataFrame([[1, 2], [3, 4]], columns=["n", "n"])], axis=1)
+    assert len(cautions(twice)) == 2
     assert cautions(pd.concat([pairs, pairs]).assign(length=[1, 2, 3, 4])) == []
     assert "there are no edges" in cautions(sparse.csr_array((3, 6)))[0]
     assert cautions(EDGES) == []

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 from nbmodels import (
     NoisyGaussianNB,
@@ -121,6 +122,36 @@ def test_noisy_labels_that_are_missing_at_random_stay_so(kind):
     for seed in range(4):
         x, _, y = noisy(np.full(3, 0.3), seed)
         assert "labelled" not in kind(missing_label=-1, random_state=0).fit(x, y).fit_.model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "base",
+    [GaussianNB(priors=[0.5, 0.3, 0.2]), LogisticRegression(class_weight={0: 2, 1: 1, 2: 1})],
+)
+def test_which_rows_are_labelled_is_no_question_to_the_classifier_of_the_classes(base):
+    """It may know the classes' number, or weigh them."""
+    x, _, y = noisy(np.array([0.1, 0.2, 0.8]), 1)
+    model = NoisyLabelClassifier(base, missing_label=-1, random_state=0).fit(x, y)
+    assert "labelled" in model.fit_.model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["sorted", "weightless"])
+def test_rows_in_order_and_without_weight_change_nothing(order):
+    rng = np.random.default_rng(0)
+    true = rng.choice(3, 600, p=[0.5, 0.3, 0.2])
+    x = rng.normal(size=(600, 4)) + 1.2 * np.eye(3, 4)[true]
+    labelled = rng.random(600) < 1 / (1 + np.exp(1.5 - 2.5 * x[:, 0]))
+    y, weights = np.where(labelled, true, -1), np.ones(600)
+    if order == "sorted":
+        at = np.argsort(true)
+        x, y = x[at], y[at]
+    else:  # as many, of which the others are labelled
+        x, y = np.concatenate([x, x]), np.concatenate([y, np.where(labelled, -1, true)])
+        weights = np.repeat([1, 0], 600)
+    model = NoisyLogisticRegression(missing_label=-1, random_state=0)
+    assert "labelled" not in model.fit(x, y, sample_weight=weights).fit_.model
 
 
 @pytest.mark.slow

@@ -109,7 +109,8 @@ def test_one_program_for_all_blocks():
     assert len(compiled) == 1
 
 
-def test_ctrl_c_keeps_what_all_chains_have():
+def test_ctrl_c_keeps_what_all_chains_have(monkeypatch):
+    monkeypatch.setattr(sampler, "_TURN", 1)
     calls = []
 
     def report(n):
@@ -185,3 +186,33 @@ def test_draws_is_a_number_or_auto():
         check_sizes(draws="many")
     with pytest.raises(DataError, match="chains: expected a whole number"):
         check_sizes(chains="auto")
+
+
+@pytest.mark.parametrize("how", [{}, {"warmup": 130}, {"stopping": sampler.Stopping(most=430)}])
+def test_chunks_in_turn_give_the_same_draws(monkeypatch, how):
+    many = run(MIDDLING, **how)
+    monkeypatch.setattr(sampler, "_TURN", 1)
+    one = run(MIDDLING, **how)
+    np.testing.assert_array_equal(many.stored["x"], one.stored["x"])
+    np.testing.assert_allclose(many.mean, one.mean)
+    assert (many.warmup, many.stride, many.mixed) == (one.warmup, one.stride, one.mixed)
+
+
+def test_draws_that_were_asked_for_are_the_same_in_turn(monkeypatch):
+    about = MIDDLING, STARTS, None, jax.random.key(1)
+    many = sampler.sample(*about, draws=130, warmup=50)
+    monkeypatch.setattr(sampler, "_TURN", 1)
+    one = sampler.sample(*about, draws=130, warmup=50)
+    assert many.stored["x"].shape[1] == 130
+    np.testing.assert_array_equal(many.stored["x"], one.stored["x"])
+
+
+def test_a_form_needs_its_share_of_the_effective_draws():
+    whole = sampler.Stopping()
+    assert whole.of_part(1.0) == whole
+    quarter = whole.of_part(0.25)
+    assert quarter.ess == whole.ess / 4
+    np.testing.assert_allclose(quarter.rhat, 1.04)
+    assert sampler.Stopping(rhat=1.1).of_part(0.5).rhat == 1.1  # no stricter than the whole
+    taken = [run(MIDDLING, stopping=one._replace(least=20)) for one in (whole, quarter)]
+    assert taken[1].stored["x"].shape[1] < taken[0].stored["x"].shape[1]
