@@ -29,7 +29,7 @@ def fitted(rule="vb", **params):
 
 def test_vb_advises_of_what_can_be_done():
     """A fit by VB is not to be fitted by VB, nor a form that draws its prior by any solver."""
-    hopeless = "cannot draw 'labels' together with its prior; take method='gibbs'$"
+    hopeless = "take method='gibbs', or 'nuts' where rows weigh other than 0 and 1$"
     q = object.__new__(Hierarchical)
     with pytest.raises(DataError, match="or fit with solver='vb'"):
         sampling.check_variational(fitted("map", labels=q), alone=True)

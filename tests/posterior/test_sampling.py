@@ -297,7 +297,8 @@ def test_chains_draw_warm_up_and_thin(key):
     np.testing.assert_allclose(out.mean, [80, 180])
 
 
-def test_ctrl_c_keeps_what_all_chains_have(key):
+def test_ctrl_c_keeps_what_all_chains_have(key, monkeypatch):
+    monkeypatch.setattr(sampler, "_TURN", 1)
     calls = []
 
     def report(n):
