@@ -73,8 +73,8 @@ class TrainedVotes(NamedTuple):
     graders: OrderedGain | None = None
 
 
-#: Share of a function's votes from which on it names a class.
-_NAMED = 0.01
+#: Share of a function's votes, in units of an even one, up to which it does not name a class.
+_NAMED = 0.03
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,8 @@ class VotesTraining:
             return np.zeros(self.n_workers, bool)
         counts = np.zeros((self.n_workers, len(self.names)))
         np.add.at(counts, (self.cast.worker, self.cast.label), 1)
-        return np.asarray((counts < _NAMED * counts.sum(1, keepdims=True)).any(1))
+        least = _NAMED * counts.mean(1, keepdims=True)
+        return np.asarray((counts <= least).any(1))
 
     @property
     def _as_annotators(self) -> bool:
