@@ -242,8 +242,8 @@ class NoisyLabelClassifier(TableClassifier):
                 learner = self._learner(items, known)
 
                 def trained(more: Mapping[str, LabelSource]) -> FittedModel:
-                    about = known._replace(sources={**known.sources, **more})
-                    return self._learned(parameters, learner, about, copies, groups is None)
+                    here = known.with_sources(more)
+                    return self._learned(parameters, learner, here, copies, groups is None)
 
                 compared = allowing_for_missing(trained, labels.known, items)
                 self._take(learner, known, compared)

@@ -37,6 +37,7 @@ from nbmodels.fitting.em import started
 from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.holdout import Comparison, HeldOut, compare_scores, held_out_scores
 from nbmodels.fitting.informative import INFORMATIVE
+from nbmodels.fitting.label_sources import LABELLED
 from nbmodels.fitting.noise_evidence import probability_of_noise_jointly
 from nbmodels.fitting.options import FEW_ROWS, MANY_ROWS, FitOptions
 from nbmodels.fitting.scores import Candidate, Settings
@@ -46,7 +47,7 @@ from nbmodels.fitting.trials import SIGNIFICANT
 _FOLDS = 5
 
 #: Components beside the features under which held-out labels are compared.
-_COMPARED = {PRIOR, "labels", "trusted", "labelled"}
+_COMPARED = {PRIOR, "labels", "trusted", LABELLED}
 
 #: Standard errors by which labels may be less likely under the joint model: of few rows, of more.
 _ERRORS = (0.0, 3.0)

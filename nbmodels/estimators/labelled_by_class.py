@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy import sparse, stats
 from scipy.special import betaln
 from sklearn.utils import _safe_indexing
@@ -26,13 +26,13 @@ from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.copied_rows import among
 from nbmodels.fitting.fitted_model import FittedModel
-from nbmodels.fitting.label_sources import CANDIDATES, LabelSource, Settings, coded
+from nbmodels.fitting.label_sources import CANDIDATES, LABELLED, LabelSource, Settings, coded
 from nbmodels.fitting.labelled_at_random import LEVEL, UnlabelledShares, unlabelled_shares
 from nbmodels.fitting.points import points
 from nbmodels.fitting.scores import draw_folds
 
-#: Name of the channel, and of the finding.
-LABELLED, FINDING = "labelled", "missing labels"
+#: Name of the finding.
+FINDING = "missing labels"
 
 #: Components of labels, and of which items have one.
 _OF_LABELS = {CANDIDATES, LABELLED, "labels", "trusted"}
@@ -77,7 +77,7 @@ def allowing_for_missing(
     shares = None if fitted.interrupted else unlabelled_shares(fitted, known)
     if shares is None or not shares.may_differ:
         return fitted
-    items = X if sparse.issparse(X) or np.ndim(X) == 2 else points(X)
+    items = _as_table(X)
     if items is None:
         return fitted
     try:
@@ -148,12 +148,28 @@ def _explained(
     by_class = (fitted.predict(Data(parts, fitted.data.weights))[:n] @ rates)[rows]
     x, y = _safe_indexing(X, rows), known[rows]
     copies = None if fitted.copies is None else among(fitted.copies, rows)
-    cv = PredefinedSplit(draw_folds(np.eye(2)[y.astype(int)], _FOLDS, copies))
-    how = {"cv": cv, "method": "predict_proba"}
+    how = {"cv": PredefinedSplit(_folds(y, copies)), "method": "predict_proba"}
     by_features = cross_val_predict(reference_classifier(x), x, y, **how)[:, 1]
     logs = [np.log(np.clip(np.where(y, p, 1 - p), _LEAST, 1)) for p in (by_features, by_class)]
     gain = weights[rows] * (logs[0] - logs[1])
     return bool(gain.sum() <= _ERRORS * np.sqrt(np.square(gain).sum()))
+
+
+def _as_table(X: Any) -> Any:
+    """Features as rows that a classifier of tables takes; None where there is no such coding."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X)
+    return X if np.ndim(X) == 2 else points(X)
+
+
+def _folds(
+    labelled: Bool[np.ndarray, " n"], copies: Int[np.ndarray, " n"] | None
+) -> Int[np.ndarray, " n"]:
+    """Fold of each row; groups stay together unless some fold would leave one outcome alone."""
+    table = np.eye(2)[labelled.astype(int)]
+    fold = draw_folds(table, _FOLDS, copies)
+    left = [np.unique(labelled[fold != f]) for f in np.unique(fold)]
+    return fold if min(map(len, left)) == 2 else draw_folds(table, _FOLDS)
 
 
 def _by_class(fitted: FittedModel, rates: Float[np.ndarray, " k"]) -> Caution:

@@ -209,8 +209,8 @@ class NoisyLogisticRegression(TableClassifier):
             items = self._items(block, known)
 
             def trained(more: Mapping[str, LabelSource]) -> FittedModel:
-                about = known._replace(sources={**known.sources, **more})
-                return self._learned(parameters, items, about, copies, groups is None)
+                here = known.with_sources(more)
+                return self._learned(parameters, items, here, copies, groups is None)
 
             compared = allowing_for_missing(trained, labels.known, X)
             self._take(items, known, compared)

@@ -253,7 +253,10 @@ class TableClassifier(LatentClassModel):
             given = {**sources, **more}
             return self._fitted(parameters, block, labels.classes, given, weights, groups)
 
-        fitted = allowing_for_missing(trained, labels.known, X, self.missing_values)
+        if self._training() is None:
+            fitted = allowing_for_missing(trained, labels.known, X, self.missing_values)
+        else:  # of a model that was asked for, as of a paper's, nothing is selected
+            fitted = trained({})
         self._keep(items, labels)
         about = fitted, block.x, self._options, block.missing
         compared = with_comparisons(*about, warn_of_copies=groups is None)

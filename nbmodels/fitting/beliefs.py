@@ -121,6 +121,10 @@ class Known(NamedTuple):
     names: np.ndarray
     options: FitOptions
 
+    def with_sources(self, more: Mapping[str, LabelSource]) -> Known:
+        """With label sources beside these."""
+        return self._replace(sources={**self.sources, **more})
+
     @property
     def of_labels(self) -> dict[str, Any]:
         """Settings of the labels and the class shares."""

@@ -40,8 +40,9 @@ from nbmodels.fitting.vote_shares import all_alike
 
 Settings = Mapping[str, Any]
 
-#: Names of the channels of several annotators' votes, and of sets of candidate classes.
-VOTES, CANDIDATES = "votes", "candidates"
+#: Names of the channels of several annotators' votes, of sets of candidate classes, and of which
+#: items have a label at all.
+VOTES, CANDIDATES, LABELLED = "votes", "candidates", "labelled"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from nbmodels import (
     NoisyNeighbours,
     PartialLabelNB,
 )
+from nbmodels.estimators import labelled_by_class
 from nbmodels.estimators.labelled_by_class import FINDING
 
 NAMES = np.array(["a", "b", "c"], object)
@@ -101,6 +102,23 @@ def test_noisy_labels_are_missing_by_the_class_too(kind):
     assert sum(found) >= 3
     assert np.mean(right) > np.mean(plain) + 0.03
     np.testing.assert_allclose(np.mean(shares, 0), [0.5, 0.3, 0.2], atol=0.12)
+
+
+def test_a_training_that_was_asked_for_stays_as_it_is():
+    """Of the model as published nothing is selected."""
+    x, _, y = noisy(np.array([0.1, 0.2, 0.8]), 1)
+    for model in (NoisyGaussianNB.published(), NoisyGaussianNB(training="joint")):
+        assert "labelled" not in model.set_params(missing_label=-1).fit(x, y).fit_.model
+
+
+def test_folds_keep_groups_unless_one_outcome_would_be_alone():
+    labelled = np.repeat([True, False], [40, 60])
+    groups = np.concatenate([np.arange(100) // 4 * 4])
+    fold = labelled_by_class._folds(labelled, groups)
+    assert all(len(np.unique(fold[groups == g])) == 1 for g in np.unique(groups))
+    together = np.concatenate([np.zeros(40, int), np.arange(40, 100)])  # all that have a label
+    fold = labelled_by_class._folds(labelled, together)
+    assert all(len(np.unique(labelled[fold != f])) == 2 for f in range(5))
 
 
 @pytest.mark.slow

@@ -201,7 +201,7 @@ def agreement(
         most: cells shown, the largest by the first tree's means; the table has all.
 
     Raises:
-        DataError: no tree among them, or no names.
+        DataError: no tree among them, or a tree in the place of the mapping.
 
     Examples:
         >>> import numpy as np
