@@ -60,4 +60,4 @@ def test_fits_warn_and_the_verdict_begins_with_it(rows):
     y = np.array(["ant", "bee", "ant"])[np.arange(rows) % 3]
     with pytest.warns(IdentifiabilityWarning, match="nothing is known of the noise"):
         model = NoisyGaussianNB(random_state=0).fit(x, y)
-    assert model.verdict().sentence.startswith("X: no column" if rows == 150 else "Y: 3 labels")
+    assert model.verdict().sentence.startswith("X: no column" if rows == 150 else "y: 3 labels")
