@@ -126,7 +126,7 @@ def check_model(
     ends = (
         None
         if separable is None
-        else two_ends(fit, reported.resp, separable, share_wrong, reference, outcome.expected)
+        else two_ends(fit, data, reported.resp, separable, share_wrong, reference, outcome.expected)
     )
     if ends is not None and checked is not None:
         ends = replace(ends, checked=checked.ends)

@@ -27,11 +27,12 @@ from nbmodels.diagnostics.checks import (
     LabelEvidence,
     Outcome,
 )
-from nbmodels.diagnostics.checks.labels import without_own_label
+from nbmodels.diagnostics.checks.labels import label_rates, without_own_label
 from nbmodels.diagnostics.checks.shares import noise_scores, slope_scores
 from nbmodels.diagnostics.score_tests import of_columns
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.errors_by_size import relative_rates
 from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.reference import out_of_fold_predictions
 from nbmodels.fitting.separable import Separable
@@ -63,6 +64,7 @@ class CheckInput:
             None.
         prior: ``(n, K)`` probabilities of the classes before the label, and what a slope adds to
             their logarithms or None; None where class shares were learned.
+        relative: ``(n,)`` error rate of each label beside that of all; None where they are alike.
     """
 
     resp: Float[np.ndarray, "n k"]
@@ -79,6 +81,7 @@ class CheckInput:
     nonlinear: Int[np.ndarray, " n"] | None = None
     corrected: Int[np.ndarray, " n"] | None = None
     prior: tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n k"] | None] | None = None
+    relative: Float[np.ndarray, " n"] | None = None
 
     def labels(self) -> LabelEvidence | None:
         """The items with a given label; None with less than two of them."""
@@ -90,7 +93,7 @@ class CheckInput:
             plain = [one.plain for one in self.features.values()]
             reference = out_of_fold_predictions(plain, self.codes, len(self.transition))
         return LabelEvidence(
-            without_own_label(self.resp, self.codes, self.transition)[known],
+            without_own_label(self.resp, self.codes, self.transition, self.relative)[known],
             self.resp[known],
             self.weights[known],
             self.codes[known],
@@ -99,6 +102,7 @@ class CheckInput:
             self.one_rate,
             None if self.nonlinear is None else self.nonlinear[known],
             None if self.corrected is None else self.corrected[known],
+            None if self.relative is None else self.relative[known],
         )
 
     def shares(self, given: Float[np.ndarray, " k"]) -> KnownShares | None:
@@ -157,12 +161,13 @@ def check_input(
     most = int(np.clip(_CELLS // (k * width), _LEAST_ROWS, _MOST_ROWS))
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:most])
-    codes = transition = None
+    codes = transition = relative = None
     one_rate = noise_known = False
     if "labels" in data.parts:
         channel: Any = fit.model["labels"]
         codes = np.asarray(data.parts["labels"])[rows]
         codes = np.where(codes < k, codes, -1)
+        relative = relative_rates(data, codes, rows)
         transition = np.asarray(fit.transitions["labels"], float)
         noise_known = isinstance(channel, Given)
         one_rate = not noise_known and _has_one_rate(transition)
@@ -205,6 +210,7 @@ def check_input(
         nonlinear,
         None if nonlinear is None or corrected is None else corrected[rows],
         _prior(fit, data, rows) if shares_known and not others else None,
+        relative,
     )
 
 
@@ -292,6 +298,7 @@ def _posterior(model: Model, params: Any, data: Data, rule: Rule) -> Any:
 
 def two_ends(
     fit: Fit,
+    data: Data,
     reported: Float[np.ndarray, "n k"],
     separable: Separable,
     share_wrong: float | None = None,
@@ -302,6 +309,7 @@ def two_ends(
 
     Args:
         fit: the fit.
+        data: what it was fitted to, on the host.
         reported: ``(N, K)`` P(true class) as it is reported.
         separable: the other model of the same labels.
         share_wrong: expected share of wrong labels, where that is not of ``reported``.
@@ -313,7 +321,9 @@ def two_ends(
     rows, codes = separable.rows, separable.codes
     resp = np.asarray(fit.resp, float)[rows]
     resp = resp / resp.sum(1, keepdims=True)
-    rates = np.exp(without_own_label(resp, codes, transition)) @ transition
+    relative = relative_rates(data, codes, rows)
+    logs = without_own_label(resp, codes, transition, relative)
+    rates = label_rates(logs, transition, relative)
     seen = rates[np.arange(len(codes)), codes]
     weights = separable.weights
     right = reported[rows, codes] / reported[rows].sum(1)

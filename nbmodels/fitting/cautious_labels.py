@@ -112,7 +112,8 @@ def posterior_of_levels(
     held = []
     for rows in levels.matrices:
         labels = {**model, "labels": FixedTransition(prior=on_device(rows))}
-        held.append(Candidate(labels, data, learned))
+        here = data if about.errors is None else about.errors.in_data(data, rows)
+        held.append(Candidate(labels, here, learned))
     scored = [replace(about, labels=one).predictions().scored(held_out) for one in held]
     found = options.fit_all([c.model for c in scored], [c.data for c in scored])
     fits = [finished(one) for one in found]

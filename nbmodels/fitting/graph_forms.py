@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 
 from nbmodels.errors import Caution, IdentifiabilityWarning
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.errors_by_size import ErrorsBySize, errors_by_size
 from nbmodels.fitting.identifiability import APART, POSSIBLE
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.paired_gains import surely
@@ -119,7 +120,8 @@ def stacked(
     fits = predictions.calibrated(parts, options, seen, begun, second_start=False)
     for one, found in zip(seen, fits, strict=True):
         held_out[~one] = np.asarray(found.log_likelihood)[: len(rows)][~one]
-    levels = None if halves is None else levels_of(_matrix(fit), halves)
+    largest = 1.0 if about.errors is None else float(about.errors.relative.max())
+    levels = None if halves is None else levels_of(matrix_of(fit), halves, largest)
     return Form(form, about, candidates, mixed, share, fit, held_out, levels)
 
 
@@ -151,7 +153,7 @@ def _mostly_right(found: Form) -> bool:
 
     Weak scores let a full matrix explain more than the noise, as far as it is diagonally dominant.
     """
-    return bool(np.diag(_matrix(found.fit)).min() > 0.5)
+    return bool(np.diag(matrix_of(found.fit)).min() > 0.5)
 
 
 def form_weights(chosen: Form, found: Sequence[Form]) -> list[float]:
@@ -181,7 +183,7 @@ def undecided(chosen: Form, found: Sequence[Form], shares: Sequence[float]) -> t
         return ()
     alone = _weights(chosen, found, [one.held_out for one in (chosen, *found)])
     shares = [max(both) for both in zip(shares, alone, strict=True)]
-    right = [float(np.diag(_matrix(one.fit)).mean()) for one in found]
+    right = [float(np.diag(matrix_of(one.fit)).mean()) for one in found]
     at = [one is chosen for one in found].index(True)
     for i, share in enumerate(shares):
         if i != at and share >= POSSIBLE and abs(right[i] - right[at]) >= APART:
@@ -204,7 +206,19 @@ def credible(found: Form) -> bool:
     return found.about.identified(found.fit) and rows @ given >= 0.5 * rows.sum()
 
 
-def _matrix(fitted: Fit) -> Float[np.ndarray, "k k"]:
+def errors_of_form(found: Form, codes: Int[np.ndarray, " n"]) -> ErrorsBySize | None:
+    """Error rates by the number of users, by the average's scores; None where there are none.
+
+    Args:
+        found: a form of the noise and its average.
+        codes: ``(N,)`` given labels, negative where there is none.
+    """
+    scores, degree = found.mixture.held_out(), np.diff(found.about.graph.edges.indptr)
+    about = codes, found.about.weights, matrix_of(found.fit), degree
+    return errors_by_size(scores, *about)
+
+
+def matrix_of(fitted: Fit) -> Float[np.ndarray, "k k"]:
     """Noise matrix of a fit, ``[true, observed]``."""
     found = fitted.transitions["labels"]
     return np.asarray(found, float)

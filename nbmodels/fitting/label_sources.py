@@ -250,7 +250,12 @@ def item_prior_source(item_prior: Any, n_items: int, k: int) -> LabelSource:
         )
     with np.errstate(divide="ignore"):
         logs = np.log(prior / prior.sum(1, keepdims=True))
-    return LabelSource(_external_evidence, logs, 0.0, ExternalEvidence.pack)
+    return evidence_source(logs)
+
+
+def evidence_source(log_evidence: Float[np.ndarray, "n k"]) -> LabelSource:
+    """Given log-likelihoods of each item's classes as a channel."""
+    return LabelSource(_external_evidence, log_evidence, 0.0, ExternalEvidence.pack)
 
 
 def _external_evidence(n_classes: int, settings: Mapping[str, Any]) -> ExternalEvidence:

@@ -29,6 +29,7 @@ from nbmodels.core.model import PRIOR, Data, Model
 from nbmodels.data.validation import pad_rows
 from nbmodels.fitting.discriminative import LOG_SLOPE_SD
 from nbmodels.fitting.em import Fit, started
+from nbmodels.fitting.errors_by_size import ErrorsBySize
 from nbmodels.fitting.fit import with_arrays
 from nbmodels.fitting.identifiability import confused_classes, vanished
 from nbmodels.fitting.neighbours import Evidence, Graph, row_sums, scores_without_own
@@ -98,6 +99,8 @@ class LabelledGraph:
         shares: ``(K,)`` shares of the given labels.
         predicted: whether scores are log-probabilities, which hold the shares, and not neighbours'
             scores, which are relative to them.
+        errors: how often labels are wrong by their items' number of users; None where that is taken
+            to be the same.
     """
 
     graph: Graph
@@ -106,6 +109,7 @@ class LabelledGraph:
     weights: Float[np.ndarray, " n"]
     shares: Float[np.ndarray, " k"]
     predicted: bool = False
+    errors: ErrorsBySize | None = None
 
     def scored(self, scores: Float[np.ndarray, "n k"]) -> Candidate:
         """The labels' model with scores in the place of the class shares."""

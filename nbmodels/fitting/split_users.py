@@ -89,15 +89,20 @@ class NoiseLevels(NamedTuple):
         return best + float(np.log(np.average(np.exp(self.halves - best), weights=width)))
 
 
-def levels_of(matrix: Float[np.ndarray, "k k"], halves: Halves) -> NoiseLevels:
+def levels_of(
+    matrix: Float[np.ndarray, "k k"], halves: Halves, largest: float = 1.0
+) -> NoiseLevels:
     """Levels of noise of the form of a matrix, many of them near its own.
 
     Args:
         matrix: ``[true, observed]`` P(observed | true).
         halves: labels and votes.
+        largest: error rate of some items beside the mean, which must be possible, too.
     """
     level = float(1 - np.diag(matrix / matrix.sum(1, keepdims=True)).mean())
-    share, matrices = matrices_at(matrix, np.unique([*LEVELS, *(level * (1 + _NEAR))]))
+    every = np.unique([*LEVELS, *(level * (1 + _NEAR))])
+    possible, _ = matrices_at(matrix, every * largest)
+    share, matrices = matrices_at(matrix, possible / largest)
     return NoiseLevels(share, matrices, evidence_of_halves(halves, matrices))
 
 

@@ -1,12 +1,10 @@
 """Training on a graph by an average of neighbour models, weighted by held-out noisy labels.
 
-Candidates are users' evidence under several concentrations and shares of neighbours' votes under
-several powers, from given labels and after some rounds of propagation
-(:mod:`nbmodels.fitting.propagation`), each calibrated with the noise; and each under several
-readings of repeated edges, where there are any: a user's hundredth visit to an item may say as much
-as the first, or nothing, and under counts of long tails a few pairs outvote all others. Predictions
-are averaged by stacking weights (:mod:`nbmodels.fitting.stacking`), and the noise is fitted once
-more to the average. Labels as they are, and what neighbours' votes say of new items, are the floor:
+Candidates are neighbours' scores under several settings (:mod:`nbmodels.fitting.graph_search`).
+Predictions are averaged by stacking weights (:mod:`nbmodels.fitting.stacking`), and the noise is
+fitted once more to the average. Where labels of items of few users are wrong more often than
+others, or less (:mod:`nbmodels.fitting.errors_by_size`), all of that is done once more under
+rates of their own. Labels as they are, and what neighbours' votes say of new items, are the floor:
 where the average does not predict labels better than chance they are the answer, and where it may
 do harm labels are changed with caution (:mod:`nbmodels.fitting.cautious_labels`).
 """
@@ -25,8 +23,6 @@ from scipy import sparse
 
 from inference.arrays import floating, on_device
 from nbmodels.core.component import Given
-from nbmodels.core.model import PRIOR, Data
-from nbmodels.data.validation import pad_rows, padded_length
 from nbmodels.emissions import Users
 from nbmodels.errors import Caution
 from nbmodels.fitting.cautions import INTERRUPTED
@@ -37,8 +33,8 @@ from nbmodels.fitting.cautious_labels import (
     posterior_of_levels,
 )
 from nbmodels.fitting.coinciding_users import coinciding_users
-from nbmodels.fitting.collapsed_updates import given_shares
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.errors_by_size import ErrorRate, rates_by_size, statement
 from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import Drawn, FittedModel, fitted_model
 from nbmodels.fitting.graph_draws import alternatives, by_halves
@@ -46,10 +42,9 @@ from nbmodels.fitting.graph_folds import graph_folds
 from nbmodels.fitting.graph_forms import (
     Form,
     credible,
+    errors_of_form,
     form_weights,
-    forms_to_try,
     preferred_form,
-    stacked,
     undecided,
 )
 from nbmodels.fitting.graph_labels_as_given import (
@@ -58,27 +53,27 @@ from nbmodels.fitting.graph_labels_as_given import (
     noise_from_prior,
     without_changes,
 )
+from nbmodels.fitting.graph_search import (
+    GraphSearch,
+    label_candidate,
+    labelled_graph,
+    padded,
+)
 from nbmodels.fitting.holdout import compare_scores
-from nbmodels.fitting.label_sources import LabelSource, class_prior, noise_channel
-from nbmodels.fitting.neighbours import LOG, Evidence, Graph, NeighbourVotes, UserEvidence
+from nbmodels.fitting.label_sources import LabelSource, noise_channel
+from nbmodels.fitting.neighbours import LOG, Graph
 from nbmodels.fitting.options import FitOptions, is_auto
 from nbmodels.fitting.propagation import (
     LabelledGraph,
-    Propagated,
     calibrated_logs,
     calibration,
     normalised,
     own_labels,
-    propagated,
 )
-from nbmodels.fitting.scores import Candidate, label_responsibilities
+from nbmodels.fitting.scores import Candidate
 from nbmodels.fitting.split_users import Halves, votes_of_halves
 
-#: Concentrations of the users, and powers of the number of neighbours by which votes are divided.
-CONCENTRATIONS = (0.2, 1.0, 5.0)
-POWERS = (0.0, 0.5, 1.0)
-
-_N_FOLDS, _MOST_ROUNDS = 10, 6
+_N_FOLDS = 10
 
 #: Standard errors by which labels must be likelier than without the graph.
 _INFORMATIVE = 2.0
@@ -111,42 +106,25 @@ def train_stacked(
         readings: of repeated edges, of :data:`nbmodels.fitting.neighbours.READINGS`; (None,) where
             each counts as it stands.
     """
-    data = _padded(sources, weights)
-    kinds = _kinds(alpha)
-
-    def candidate(form: Any) -> Candidate:
-        return _candidate(settings, form, sources, data, len(names))
-
-    # a known matrix is a form, too, and is no key of a dict
-    form = "symmetric" if is_auto(settings["noise"]) else settings["noise"]
-    first = _labelled(settings, candidate(form), Graph(graph), weights)
-    rows = first.weights * first.resp.any(1)
-    simplest, *larger = forms_to_try(settings["noise"], rows, len(names))
-    abouts = [
-        (simplest, first),
-        *((form, replace(first, labels=candidate(form))) for form in larger),
-    ]
+    search = GraphSearch(settings, sources, weights, len(names), graph, readings, alpha, options)
+    first = search.simplest()
     fold = graph_folds(graph, first.resp, weights, _N_FOLDS)
     halves = _halves(first, readings, len(names))
-    found: list[Form] = []
-    interrupted = False
-    total = sum(_MOST_ROUNDS * (1 + about.has_many_rates()) + 1 for _, about in abouts)
-    graphs = [Graph.read(graph, reading) for reading in readings]
-    with options.progress.bar("learning from neighbours", len(graphs) * total) as bar:
-        for form, about in abouts:
-            candidates: list[Propagated] = []
-            try:
-                for one in graphs:
-                    read = replace(about, graph=one)
-                    propagated(read, kinds, fold, options, _MOST_ROUNDS, candidates, bar)
-                found.append(stacked(form, about, candidates, fold, halves, options))
-            except KeyboardInterrupt:
-                interrupted = True
-                break
+    found, interrupted = search.forms(fold, halves)
     cautions = (INTERRUPTED,) if interrupted else ()
     if not found:
         return _as_given(first, settings, names, options, cautions, interrupted)
     chosen = preferred_form(found)
+    errors = None
+    if halves is not None and not interrupted and credible(chosen):
+        errors = errors_of_form(chosen, halves.codes)
+    if errors is not None:
+        search = search.with_errors(errors)
+        again, interrupted = search.forms(fold, halves)
+        found = again or found
+        chosen = preferred_form(found)
+        cautions = (INTERRUPTED,) if interrupted else ()
+    rows = first.weights * first.resp.any(1)
     null = _without_graph(chosen.about, options)
     compared = [np.asarray(null.log_likelihood)[: len(weights)], chosen.held_out]
     gain = float(rows @ (compared[1] - compared[0]))
@@ -162,9 +140,9 @@ def train_stacked(
     shares = form_weights(chosen, found)
     others: tuple[Drawn, ...] = ()
     if is_auto(settings["noise"]) and len(names) > 1 and not interrupted:
-        full = dict(abouts).get("full")
+        full = next((one.about for one in found if one.noise == "full"), None)
         try:
-            about = full or replace(first, labels=candidate("full"))
+            about = full or search.labelled("full")
             others = alternatives(chosen, about, full is not None, settings, options)
         except KeyboardInterrupt:
             interrupted, cautions = True, (INTERRUPTED,)
@@ -174,41 +152,6 @@ def train_stacked(
     )
     noise = by_halves(others, halves, settings)
     return replace(fitted, choice=table, alternatives=others, by_halves=noise)
-
-
-def _padded(sources: Mapping[str, LabelSource], weights: np.ndarray) -> Data:
-    length = padded_length(len(weights))
-    parts = {name: source.padded(length) for name, source in sources.items()}
-    return Data(parts, on_device(pad_rows(weights, length)))
-
-
-def _kinds(alpha: Any) -> list[Evidence]:
-    alphas = CONCENTRATIONS if alpha is None else (alpha,)
-    users: list[Evidence] = [UserEvidence(one) for one in alphas]
-    return [*users, *map(NeighbourVotes, POWERS)]
-
-
-def _candidate(
-    settings: Mapping[str, Any],
-    form: Any,
-    sources: Mapping[str, LabelSource],
-    data: Data,
-    k: int,
-) -> Candidate:
-    """Label channels with noise of one form."""
-    own = {**settings, "noise": form}
-    channels = {name: source.channel(k, own) for name, source in sources.items()}
-    return Candidate({PRIOR: class_prior(k, own), **channels}, data)
-
-
-def _labelled(
-    settings: Mapping[str, Any], labels: Candidate, graph: Graph, weights: np.ndarray
-) -> LabelledGraph:
-    """A graph and its labels, whose responsibilities hang on no form of the noise."""
-    resp = np.asarray(label_responsibilities(labels.model, labels.data), float)[: len(weights)]
-    alpha = max(settings["class_alpha"], 1e-3)
-    shares = given_shares(labels.model, labels.data, alpha).prior
-    return LabelledGraph(graph, labels, resp, weights, np.asarray(shares, float))
 
 
 def _without_graph(about: LabelledGraph, options: FitOptions) -> Fit:
@@ -231,9 +174,13 @@ def _informative(
     n_rows = len(about.weights)
     held_out = chosen.mixture.held_out()
     own = own_labels(fit, about.labels)[:n_rows]
-    wrong = None
+    wrong, errors = None, about.errors
+    rates: tuple[ErrorRate, ...] = ()
+    degree = np.diff(about.graph.edges.indptr)
     if halves is not None:
         codes = halves.codes
+        groups = [] if errors is None else np.eye(errors.group.max() + 1)[errors.group].T
+        of_groups = np.zeros(len(groups))
         prior = (float(settings["noise_alpha"]), float(settings["noise_diagonal"]))
         corrected, wrong = np.zeros((n_rows, len(names))), 0.0
         apart: tuple[Caution, ...] = ()
@@ -243,10 +190,16 @@ def _informative(
                 weighed = posterior_of_levels(one.about, one.levels, *scores, prior, options)
                 corrected += share * cautious(weighed.both, codes, about.weights)
                 wrong += share * expected_wrong(weighed.both, codes, about.weights)
+                of_groups += share * np.array(
+                    [expected_wrong(weighed.both, codes, about.weights * own) for own in groups]
+                )
                 if one is chosen:
                     apart = weighed.cautions()
         surer = () if apart else hardly_surer(corrected, codes, about.weights, wrong)
         cautions = (*cautions, *apart, *surer)
+        if errors is not None:
+            rates = rates_by_size(errors, degree, about.weights, of_groups)
+            cautions = (*cautions, statement(rates, "users"))
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     cautions = (*cautions, *coinciding_users(about.graph.edges, corrected, about.weights))
@@ -287,6 +240,7 @@ def _informative(
         corrected=corrected,
         counts=counts,
         wrong=wrong,
+        error_rates=rates,
     )
 
 
@@ -328,9 +282,9 @@ def labels_as_given(
         cautions: warnings.
         interrupted: whether Ctrl-C ended the selection.
     """
-    data = _padded(sources, weights)
-    labels = _candidate(settings, settings["noise"], sources, data, len(names))
-    about = _labelled(settings, labels, Graph(graph), weights)
+    data = padded(sources, weights)
+    labels = label_candidate(settings, settings["noise"], sources, data, len(names))
+    about = labelled_graph(settings, labels, Graph(graph), weights)
     return _as_given(about, settings, names, options, cautions, interrupted)
 
 

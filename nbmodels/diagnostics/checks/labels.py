@@ -13,6 +13,7 @@ from nbmodels.diagnostics.checks import remedies
 from nbmodels.diagnostics.checks.base import Check, Measurement, always, percent
 from nbmodels.diagnostics.findings import AGREEMENT
 from nbmodels.diagnostics.score_tests import Scores, largest, summed
+from nbmodels.fitting.errors_by_size import log_rates
 from nbmodels.fitting.sides import sides_of
 
 #: Logarithm of the least probability that is distinguished from zero.
@@ -31,6 +32,7 @@ def without_own_label(
     resp: Float[np.ndarray, "n k"],
     codes: Int[np.ndarray, " n"],
     transition: Float[np.ndarray, "k k"],
+    relative: Float[np.ndarray, " n"] | None = None,
 ) -> Float[np.ndarray, "n k"]:
     """``(n, K)`` log P(true class | everything but the item's own given label).
 
@@ -38,14 +40,30 @@ def without_own_label(
         resp: ``(n, K)`` responsibilities.
         codes: ``(n,)`` given labels, negative where missing.
         transition: ``(K, K)`` P(observed | true).
+        relative: ``(n,)`` multiple of its error rates for each item; None for 1.
     """
     tiny = np.finfo(float).tiny
     logs = np.maximum(np.log(np.maximum(resp, tiny)), LEAST)
-    rates = np.log(np.maximum(transition, tiny)).T
-    own = np.where((codes >= 0)[:, None], rates[np.maximum(codes, 0)], 0)
+    own = log_rates(codes, transition, np.ones(len(codes)) if relative is None else relative)
     # of a class that never has the label, nothing can be recovered
     logs = np.where(own < LEAST, LEAST, logs - own)
     return logs - logsumexp(logs, 1, keepdims=True)
+
+
+def label_rates(
+    logs: Float[np.ndarray, "n k"],
+    transition: Float[np.ndarray, "k k"],
+    relative: Float[np.ndarray, " n"] | None = None,
+) -> Float[np.ndarray, "n k"]:
+    """``(n, K)`` P(given label | everything else), of each class.
+
+    Args:
+        logs: ``(n, K)`` from :func:`without_own_label`.
+        transition, relative: as there.
+    """
+    probs = np.exp(logs)
+    observed = probs @ transition
+    return observed if relative is None else probs + relative[:, None] * (observed - probs)
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,7 @@ class LabelEvidence:
             is the model's own, or None.
         corrected: ``(n,)`` true class by that classifier, corrected for errors with a direction, or
             None.
+        relative: ``(n,)`` multiple of the transition's error rates for each item; None for 1.
     """
 
     logs: Float[np.ndarray, "n k"]
@@ -76,12 +95,13 @@ class LabelEvidence:
     one_rate: bool
     nonlinear: Int[np.ndarray, " n"] | None = None
     corrected: Int[np.ndarray, " n"] | None = None
+    relative: Float[np.ndarray, " n"] | None = None
 
     @property
     def rates(self) -> Float[np.ndarray, "n k"]:
         """P(given label | everything else), of each class."""
         # the label's own factor was divided out, up to a rounding error that must break no ties
-        return np.round(np.exp(self.logs) @ self.transition, _DIGITS)
+        return np.round(label_rates(self.logs, self.transition, self.relative), _DIGITS)
 
 
 def _agreement(at: LabelEvidence, threshold: float) -> Measurement | None:
