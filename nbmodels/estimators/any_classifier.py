@@ -33,6 +33,7 @@ from nbmodels.estimators.discriminative import (
     known_labels,
     with_rounds_where_noisy,
 )
+from nbmodels.estimators.errors_of_sizes import allowing_for_sizes, words_of
 from nbmodels.estimators.labelled_by_class import allowing_for_missing, as_new_items
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName
 from nbmodels.estimators.sources import Items, LearnedSource
@@ -117,6 +118,8 @@ class NoisyLabelClassifier(TableClassifier):
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         chosen_: settings that were selected, with the number of self-training rounds.
         choice_: data frame of all that was compared, or None.
+        error_rates_: data frame of how often labels are wrong by how long their texts are; None
+            where that is taken to be the same, or rows are no texts.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         estimator_: the classifier that new items meet, uncalibrated: of ``label_posterior_``, or,
             with a number of rounds, after several and where labels are likelier right than noisy,
@@ -245,7 +248,10 @@ class NoisyLabelClassifier(TableClassifier):
                     here = known.with_sources(more)
                     return self._learned(parameters, learner, here, copies, groups is None)
 
-                compared = allowing_for_missing(trained, labels.known, items)
+                def by_size(more: Mapping[str, LabelSource]) -> FittedModel:
+                    return allowing_for_sizes(trained, more, words_of(items), "words")
+
+                compared = allowing_for_missing(by_size, labels.known, items)
                 self._take(learner, known, compared)
         self._keep(index, labels)
         self._joint_draws = JointDraws(self._few_columns(items, compared))

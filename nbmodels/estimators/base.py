@@ -273,6 +273,13 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
         return dict(self.fitted_.chosen)
 
     @property
+    def error_rates_(self) -> pd.DataFrame | None:
+        """Share of wrong labels by how much is known of their rows; None where it is one rate."""
+        check_is_fitted(self)
+        rates = self.fitted_.error_rates
+        return None if rates is None else rates.table()
+
+    @property
     def choice_(self) -> pd.DataFrame | None:
         """All that was compared, by the log-likelihood of held-out labels; None where nothing."""
         check_is_fitted(self)

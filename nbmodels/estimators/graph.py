@@ -134,8 +134,7 @@ class CollaborativeClassifier(LatentClassModel):
         noise_fit_: the fit of the noise alone, where it was cross-fitted, or None.
         choice_: data frame of the settings compared, or None.
         error_rates_: data frame of how often labels are wrong by the number of users of their
-            items (``users``, ``labels``, ``wrong``); None where that is taken to be the same, as
-            outside of the average of neighbour models.
+            items; None where that is taken to be the same, as outside of the average.
         objective_trace_: the evidence bound at every fifth step of plain joint updates.
 
     Examples:
@@ -426,14 +425,6 @@ class CollaborativeClassifier(LatentClassModel):
         """The fit of the noise alone, where it was cross-fitted, or None."""
         check_is_fitted(self)
         return self.fitted_.settings.get("noise_fit")
-
-    @property
-    def error_rates_(self) -> pd.DataFrame | None:
-        """Share of wrong labels by the number of users of their items, or None."""
-        check_is_fitted(self)
-        rates = self.fitted_.error_rates if isinstance(self.fitted_, FittedGraph) else ()
-        rows = [{"users": r.sizes, "labels": r.labels, "wrong": r.wrong} for r in rates]
-        return pd.DataFrame(rows) if rows else None
 
     def _of_graph(self) -> bool:
         return True

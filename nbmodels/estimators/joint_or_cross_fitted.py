@@ -34,6 +34,7 @@ from nbmodels.fitting.cautions import INTERRUPTED
 from nbmodels.fitting.changed_labels import belief_in_joint
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.em import started
+from nbmodels.fitting.errors_by_size import ERRORS
 from nbmodels.fitting.fitted_model import FittedModel, given_codes
 from nbmodels.fitting.holdout import Comparison, HeldOut, compare_scores, held_out_scores
 from nbmodels.fitting.informative import INFORMATIVE
@@ -47,7 +48,7 @@ from nbmodels.fitting.trials import SIGNIFICANT
 _FOLDS = 5
 
 #: Components beside the features under which held-out labels are compared.
-_COMPARED = {PRIOR, "labels", "trusted", LABELLED}
+_COMPARED = {PRIOR, "labels", "trusted", LABELLED, ERRORS}
 
 #: Standard errors by which labels may be less likely under the joint model: of few rows, of more.
 _ERRORS = (0.0, 3.0)

@@ -26,6 +26,7 @@ from nbmodels.estimators.discriminative import (
     known_labels,
     with_rounds_where_noisy,
 )
+from nbmodels.estimators.errors_of_sizes import allowing_for_sizes, sizes_of_rows
 from nbmodels.estimators.labelled_by_class import allowing_for_missing
 from nbmodels.estimators.options import (
     NoiseForm,
@@ -105,6 +106,8 @@ class NoisyLogisticRegression(TableClassifier):
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         chosen_: settings that were selected, with the number of self-training rounds.
         choice_: data frame of all that was compared, or None.
+        error_rates_: data frame of how often labels are wrong by how long their texts are; None
+            where that is taken to be the same, or rows are no sparse counts.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         coef_: ``(K, d)`` coefficients, calibrated; ``(1, d)`` of the second class where there are
             two. They are of columns cut off at ``fences_``. New rows are predicted by them unless
@@ -212,7 +215,10 @@ class NoisyLogisticRegression(TableClassifier):
                 here = known.with_sources(more)
                 return self._learned(parameters, items, here, copies, groups is None)
 
-            compared = allowing_for_missing(trained, labels.known, X)
+            def by_size(more: Mapping[str, LabelSource]) -> FittedModel:
+                return allowing_for_sizes(trained, more, sizes_of_rows(block.x))
+
+            compared = allowing_for_missing(by_size, labels.known, X)
             self._take(items, known, compared)
         self._joint_draws = JointDraws(self._few_columns(block, len(labels.classes)))
         self._keep(index, labels)

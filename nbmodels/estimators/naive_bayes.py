@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from nbmodels.data.features import Block
 from nbmodels.emissions import BernoulliColumns, CategoricalColumns, MultinomialColumns
+from nbmodels.estimators.errors_of_sizes import sizes_of_counts
 from nbmodels.estimators.options import NoiseForm, Priors, RandomState, Solver, SolverName, Training
 from nbmodels.estimators.table import TableClassifier
 
@@ -161,6 +163,8 @@ class NoisyMultinomialNB(TableClassifier):
         label_posterior_: ``(N, K)`` P(true class | everything known) of the training rows.
         chosen_: settings that were selected, with the number of self-training rounds.
         choice_: data frame of all that was compared, or None.
+        error_rates_: data frame of how often labels are wrong by the sums of their rows; None where
+            that is taken to be the same.
         fitted_: the :class:`~nbmodels.fitting.fitted_model.FittedModel` behind all answers.
         feature_log_prob_: ``(K, d)`` log-probabilities of the features.
 
@@ -211,6 +215,9 @@ class NoisyMultinomialNB(TableClassifier):
     def feature_log_prob_(self) -> Float[np.ndarray, "k d"]:
         """``(K, d)`` log-probabilities of the features."""
         return np.asarray(self.fit_.point["features"], float).T
+
+    def _sizes(self, block: Block) -> Int[np.ndarray, " n"]:
+        return sizes_of_counts(block.x)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.utils.validation import check_is_fitted
 
 from nbmodels.core.jax_settings import computing
@@ -30,6 +30,7 @@ from nbmodels.data.outliers import cells_far_out
 from nbmodels.data.validation import check_orders, check_weights, row_index
 from nbmodels.errors import issue
 from nbmodels.estimators.base import LatentClassModel
+from nbmodels.estimators.errors_of_sizes import allowing_for_sizes
 from nbmodels.estimators.labelled_by_class import allowing_for_missing
 from nbmodels.estimators.options import (
     GRIDS,
@@ -253,8 +254,11 @@ class TableClassifier(LatentClassModel):
             given = {**sources, **more}
             return self._fitted(parameters, block, labels.classes, given, weights, groups)
 
+        def by_size(more: Mapping[str, LabelSource]) -> FittedModel:
+            return allowing_for_sizes(trained, more, self._sizes(block))
+
         if self._training() is None:
-            fitted = allowing_for_missing(trained, labels.known, X, self.missing_values)
+            fitted = allowing_for_missing(by_size, labels.known, X, self.missing_values)
         else:  # of a model that was asked for, as of a paper's, nothing is selected
             fitted = trained({})
         self._keep(items, labels)
@@ -294,6 +298,10 @@ class TableClassifier(LatentClassModel):
     def _trained(self, build: ModelBuilder, names: np.ndarray, options: FitOptions) -> FittedModel:
         """Joint or cross-fitted training, as ``training`` has it."""
         return train(build, self._training(), names, options, self._joint)
+
+    def _sizes(self, block: Block) -> Int[np.ndarray, " n"] | None:
+        """``(N,)`` how much is known of each row; None where rows have no size."""
+        return None
 
     def _training(self) -> Joint | CrossFit | None:
         """How the model is trained; None for whichever the data bear out."""

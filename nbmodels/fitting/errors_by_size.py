@@ -15,11 +15,11 @@ form of the noise is then learned, and drawn, as without them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float, Int
 from scipy.stats import chi2
 
@@ -79,6 +79,40 @@ class ErrorRate(NamedTuple):
         return str(self.fewest) if self.fewest == self.most else f"{self.fewest} to {self.most}"
 
 
+class ErrorRates(NamedTuple):
+    """How often labels are wrong by the sizes of their rows.
+
+    Attributes:
+        groups: by rising size.
+        rows: name of what is labelled, such as items.
+        units: name of what sizes are of, such as users.
+    """
+
+    groups: tuple[ErrorRate, ...]
+    rows: str
+    units: str
+
+    def table(self) -> pd.DataFrame:
+        """A row a group: sizes in words, labels, and the share of them that is wrong."""
+        rows = [{self.units: g.sizes, "labels": g.labels, "wrong": g.wrong} for g in self.groups]
+        return pd.DataFrame(rows)
+
+    def finding(self) -> Caution:
+        """What a verdict states of them."""
+        first, *_, last = self.groups
+        oftener = "fewer" if first.wrong > last.wrong else "more"
+        parts = [
+            f"{one.wrong:.0%} of those of {self.rows} with {one.sizes} {self.units}"
+            for one in self.groups
+        ]
+        sentence = (
+            f"labels are wrong the more often, the {oftener} {self.units} their {self.rows} have: "
+            f"an estimated {', '.join(parts[:-1])} and {parts[-1]}; the noise matrix is the mean "
+            "over all"
+        )
+        return Caution(IdentifiabilityWarning, sentence, "errors by size")
+
+
 @dataclass(frozen=True)
 class ErrorsBySize:
     """How often labels are wrong by the sizes of their items.
@@ -120,7 +154,9 @@ def rates_by_size(
     size: Int[np.ndarray, " n"],
     weights: Float[np.ndarray, " n"],
     wrong: Float[np.ndarray, " g"],
-) -> tuple[ErrorRate, ...]:
+    rows: str,
+    units: str,
+) -> ErrorRates:
     """Estimated error rates of the groups.
 
     Args:
@@ -128,24 +164,15 @@ def rates_by_size(
         size: ``(N,)`` size of each item.
         weights: ``(N,)`` row weights.
         wrong: share of wrong labels of each group.
+        rows: name of what is labelled, such as items.
+        units: name of what sizes are of, such as users.
     """
     out = []
     for g, share in enumerate(wrong):
-        rows = (errors.group == g) & (errors.codes >= 0) & (weights > 0)
-        bounds = int(size[rows].min()), int(size[rows].max())
-        out.append(ErrorRate(*bounds, int(np.count_nonzero(rows)), float(share)))
-    return tuple(out)
-
-
-def statement(rates: Sequence[ErrorRate], units: str) -> Caution:
-    """What a verdict states of error rates by size, which is of ``units``, such as users."""
-    oftener = "fewer" if rates[0].wrong > rates[-1].wrong else "more"
-    parts = [f"{one.wrong:.0%} of those of items with {one.sizes} {units}" for one in rates]
-    sentence = (
-        f"labels are wrong the more often, the {oftener} {units} their items have: an estimated "
-        f"{', '.join(parts[:-1])} and {parts[-1]}; the noise matrix is the mean of all"
-    )
-    return Caution(IdentifiabilityWarning, sentence, "errors by size")
+        here = (errors.group == g) & (errors.codes >= 0) & (weights > 0)
+        bounds = int(size[here].min()), int(size[here].max())
+        out.append(ErrorRate(*bounds, int(np.count_nonzero(here)), float(share)))
+    return ErrorRates(tuple(out), rows, units)
 
 
 def relative_rates(

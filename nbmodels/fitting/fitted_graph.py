@@ -9,7 +9,6 @@ from jaxtyping import Float
 from scipy import sparse
 
 from nbmodels.core.jax_settings import computing
-from nbmodels.fitting.errors_by_size import ErrorRate
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.neighbours import Graph, NeighbourVotes
 from nbmodels.fitting.propagation import calibrated_logs, normalised
@@ -32,8 +31,6 @@ class FittedGraph(FittedModel):
             None where labels stay as they are, or there are none but checked ones.
         by_halves: what a full noise matrix by two halves of the users follows from, which some
             posterior draws are of; None where all are of the fit and its alternatives.
-        error_rates: how often labels of items of few, some and many users are wrong; empty where
-            that is taken to be the same.
     """
 
     neighbours: Mixture | None = None
@@ -41,7 +38,6 @@ class FittedGraph(FittedModel):
     counts: Float[np.ndarray, "users k"] = field(default_factory=lambda: np.zeros((0, 0)))
     wrong: float | None = None
     by_halves: NoiseByHalves | None = None
-    error_rates: tuple[ErrorRate, ...] = ()
 
     @property
     def share_wrong(self) -> float | None:

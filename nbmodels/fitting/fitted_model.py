@@ -27,6 +27,7 @@ from nbmodels.errors import Caution
 from nbmodels.fitting.checked_rows import checked_rows
 from nbmodels.fitting.design_effect import DesignEffects, design_effects
 from nbmodels.fitting.em import Fit
+from nbmodels.fitting.errors_by_size import ErrorRates
 from nbmodels.fitting.label_sources import VOTES
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.plain import plain_classifier
@@ -106,6 +107,8 @@ class FittedModel:
             cross-fitted model; empty in a joint one.
         columns: names of the columns of each emission.
         units: by emission, a function from its parameters to the units of the data.
+        error_rates: how often labels are wrong by how much is known of their items; None where that
+            is taken to be the same.
         mean_sizes: mean size of a training item, by emission whose evidence is scaled by size.
         settings: those under which it was fitted, selected or given.
         chosen: those that were selected, with the self-training rounds.
@@ -183,6 +186,7 @@ class FittedModel:
     scored: tuple[str, ...] = ()
     columns: Mapping[str, list[str]] = field(default_factory=dict)
     units: Mapping[str, Any] = field(default_factory=dict)
+    error_rates: ErrorRates | None = None
     mean_sizes: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     chosen: Mapping[str, Any] = field(default_factory=dict)

@@ -34,7 +34,7 @@ from nbmodels.fitting.cautious_labels import (
 )
 from nbmodels.fitting.coinciding_users import coinciding_users
 from nbmodels.fitting.em import Fit
-from nbmodels.fitting.errors_by_size import ErrorRate, rates_by_size, statement
+from nbmodels.fitting.errors_by_size import ErrorRates, rates_by_size
 from nbmodels.fitting.fitted_graph import FittedGraph
 from nbmodels.fitting.fitted_model import Drawn, FittedModel, fitted_model
 from nbmodels.fitting.graph_draws import alternatives, by_halves
@@ -175,7 +175,7 @@ def _informative(
     held_out = chosen.mixture.held_out()
     own = own_labels(fit, about.labels)[:n_rows]
     wrong, errors = None, about.errors
-    rates: tuple[ErrorRate, ...] = ()
+    rates: ErrorRates | None = None
     degree = np.diff(about.graph.edges.indptr)
     if halves is not None:
         codes = halves.codes
@@ -198,8 +198,8 @@ def _informative(
         surer = () if apart else hardly_surer(corrected, codes, about.weights, wrong)
         cautions = (*cautions, *apart, *surer)
         if errors is not None:
-            rates = rates_by_size(errors, degree, about.weights, of_groups)
-            cautions = (*cautions, statement(rates, "users"))
+            rates = rates_by_size(errors, degree, about.weights, of_groups, "items", "users")
+            cautions = (*cautions, rates.finding())
     else:
         corrected = normalised(calibrated_logs(fit, _midway(chosen)) + own)
     cautions = (*cautions, *coinciding_users(about.graph.edges, corrected, about.weights))
@@ -234,13 +234,13 @@ def _informative(
         interrupted=interrupted,
         cautions=cautions,
     )
+    plain = replace(plain, error_rates=rates)
     return FittedGraph(
         **_attributes(plain),
         neighbours=chosen.mixture,
         corrected=corrected,
         counts=counts,
         wrong=wrong,
-        error_rates=rates,
     )
 
 
