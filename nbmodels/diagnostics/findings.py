@@ -143,6 +143,17 @@ class Verdict(Readable):
         return not self.bad
 
     @property
+    def undecided(self) -> str:
+        """What labels and features leave open, as a sentence; empty where that is nothing.
+
+        Where they cannot tell how many labels are wrong, these are the shares by either end.
+        """
+        if not any(f.undecided for f in self.findings):
+            return ""
+        share = [f"{f.sentence}." for f in self.findings if f.name == SHARE_WRONG]
+        return " ".join([_NOT_IDENTIFIED, *share])
+
+    @property
     def sentence(self) -> str:
         """The verdict as a sentence."""
         if not self.findings:

@@ -114,7 +114,9 @@ def posterior(
         )
         effects = replace(fitted, copies=self.fitted_.copies).design_effects
         rng = np.random.default_rng(seed)
-        return self._reported(for_groups(tree, effects, rng), rng)
+        tree = self._reported(for_groups(tree, effects, rng), rng)
+        tree.attrs["undecided"] = self.verdict().undecided
+        return tree
 
     with computing(self.fitted_.double):
         if feedback is None:

@@ -14,11 +14,11 @@ Uncertainty: a draw has a noise matrix of its own, and row weights of the Bayesi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 #: Cells (draws x rows x classes) of row weights that are held at once.
 _CELLS = 10_000_000
@@ -27,7 +27,7 @@ _CELLS = 10_000_000
 _PSEUDO_ROWS = 0.5
 
 #: Means over the classes, and what they are of.
-_MEANS = {"balanced_accuracy": "recall", "macro_f1": "f1", "macro_auc": "auc"}
+MEANS = {"balanced_accuracy": "recall", "macro_f1": "f1", "macro_auc": "auc"}
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ def figures(
     weights: Float[np.ndarray, "s n"],
     inverses: Float[np.ndarray, "s k observed"],
     beside: Float[np.ndarray, "s k k"] | float = 0.0,
+    among: Mapping[str, Bool[np.ndarray, " k"]] | None = None,
 ) -> dict[str, np.ndarray]:
     """All scores for each row weighting and inverse noise matrix.
 
@@ -134,6 +135,7 @@ def figures(
         weights: of the rows.
         inverses: of the noise matrices.
         beside: weights of pseudo-rows, ``[true class, prediction]``; the AUC knows none.
+        among: classes that the mean of a score is over, by the name of the mean; None for all.
 
     Returns:
         ``joint`` ``(S, K, K)``; ``accuracy``, ``balanced_accuracy``, ``macro_f1``, ``macro_auc``
@@ -162,9 +164,9 @@ def figures(
         )
     # means before classes are cut off at 0 and 1: a recall of 1 is estimated above 1 as often as
     # below, and cut off first its draws have a mean below 1
-    for mean, name in _MEANS.items():
+    for mean, name in MEANS.items():
         if name in out:
-            out[mean] = out[name].mean(1)
+            out[mean] = (out[name] if among is None else out[name][:, among[mean]]).mean(1)
     for name in ("precision", "recall", "f1", "auc"):
         if name in out:
             out[name] = np.clip(out[name], 0, 1)
@@ -176,14 +178,19 @@ def drawn_figures(
     noise: Float[np.ndarray, "s observed k"],
     n_draws: int,
     rng: np.random.Generator,
+    among: Mapping[str, Bool[np.ndarray, " k"]] | None = None,
 ) -> dict[str, np.ndarray]:
     """:func:`figures` of draws of the noise matrix and of the rows."""
-    parts = list(_in_parts(rows, linear_inverses(noise), n_draws, rng))
+    parts = list(_in_parts(rows, linear_inverses(noise), n_draws, rng, among))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _in_parts(
-    rows: TestRows, inverses: np.ndarray, n_draws: int, rng: np.random.Generator
+    rows: TestRows,
+    inverses: np.ndarray,
+    n_draws: int,
+    rng: np.random.Generator,
+    among: Mapping[str, np.ndarray] | None,
 ) -> Iterator[dict[str, np.ndarray]]:
     size = max(1, _CELLS // (len(rows.given) * inverses.shape[-1]))
     # every draw of the noise matrix is used as often as any other, as far as that goes
@@ -196,7 +203,7 @@ def _in_parts(
         )
         sums = weights.sum(1) + beside.sum((1, 2))
         about = weights / sums[:, None], inverses[use], beside / sums[:, None, None]
-        yield figures(rows, *about)
+        yield figures(rows, *about, among)
 
 
 def _pseudo_rows(k: int) -> Float[np.ndarray, "k k"]:

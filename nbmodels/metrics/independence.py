@@ -83,8 +83,8 @@ class Independence:
                 f"{self.expected_wrong:.1%} (p = {self.noise_p_value:.3f})"
             )
         return (
-            f"Do not use the corrected scores: on {self.n_checked} checked rows "
-            f"{' and '.join(reasons)}. Score the checked rows alone."
+            f"Scores are of the {self.n_checked} checked rows alone, since there "
+            f"{' and '.join(reasons)}."
         )
 
 

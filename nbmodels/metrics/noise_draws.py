@@ -52,6 +52,15 @@ def read_noise(noise: Any) -> tuple[Float[np.ndarray, "s observed k"], np.ndarra
     return draws, names
 
 
+def left_open(noise: Any) -> str:
+    """What the fit of a posterior could not tell of its noise, as a sentence; empty where nothing.
+
+    Args:
+        noise: as :func:`read_noise` takes it.
+    """
+    return str(noise.attrs.get("undecided", "")) if hasattr(noise, "children") else ""
+
+
 def _of_labels(tree: Any) -> Any:
     """Draws of the noise matrix of an item's label.
 

@@ -23,13 +23,21 @@ from nbmodels.data.validation import (
     check_level,
     check_order,
     of_some_rows,
+    plain,
     seed_of,
 )
 from nbmodels.errors import Caution, DataError, VerdictWarning, issue
 from nbmodels.metrics.contradiction import contradiction
-from nbmodels.metrics.correction import TestRows, drawn_figures, figures, grouped, linear_inverses
+from nbmodels.metrics.correction import (
+    MEANS,
+    TestRows,
+    drawn_figures,
+    figures,
+    grouped,
+    linear_inverses,
+)
 from nbmodels.metrics.independence import Independence, check_independence
-from nbmodels.metrics.noise_draws import read_noise
+from nbmodels.metrics.noise_draws import left_open, read_noise
 
 #: Scores of the whole test set, under the names that the table gives them.
 _OVERALL = {
@@ -39,6 +47,9 @@ _OVERALL = {
     "macro_auc": "AUC",
 }
 _BY_CLASS = ("precision", "recall", "f1", "auc")
+
+#: Estimated rows of a class from which on there is one, and from which on they say something of it.
+_ONE, _FEW = 0.5, 5
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,7 @@ class NoisyTestScores(Readable):
             ``low`` and ``high``. Shares are 0 or more and sum to one; rows agree with ``recall``.
         given: the same scores where the given labels are taken for true, by name.
         independence: test of the assumptions on the checked rows; None without any.
+            Where it rejects them, all scores are those of the checked rows alone.
         contradiction: how labels, predictions and noise matrix contradict each other, as a
             sentence; empty where they do not. Scores then mean nothing, and all intervals are 0
             to 1.
@@ -153,9 +165,11 @@ def noisy_test_scores(
     class: labels and classifier do not err on the same rows for the same reasons. It holds where
     test labels are wrong at random within a class. It fails where annotators and classifier find
     the same rows hard, or where the classifier has learned the annotators' mistakes; scores are
-    then overrated. Checked rows (``trusted``) test it; see
-    :class:`nbmodels.metrics.independence.Independence`. Test labels must also be as noisy as the
-    noise matrix says, which is tested with them.
+    then overrated. Checked rows (``trusted``) test it, and where they reject it scores are of these
+    rows alone; see :class:`nbmodels.metrics.independence.Independence`. Test labels must also be as
+    noisy as the noise matrix says, which is tested with them.
+
+    Means over the classes are over those of which there seems to be a row.
 
     Intervals vary the noise matrix by its draws and the test rows by the Bayesian bootstrap; see
     :mod:`nbmodels.metrics.correction` for the method and its sources.
@@ -184,7 +198,8 @@ def noisy_test_scores(
 
     Warns:
         VerdictWarning: predictions and labels agree on more or fewer rows than the noise matrix
-            allows any classifier.
+            allows any classifier; or checked rows reject the assumptions; or a class has hardly a
+            row; or the fit behind the noise matrix cannot tell how many labels are wrong.
 
     Examples:
         >>> import numpy as np
@@ -210,29 +225,52 @@ def noisy_test_scores(
     whole = isinstance(random_state, int | np.integer) and random_state >= 0
     seed = int(random_state) if whole else seed_of(random_state)
     rng = np.random.default_rng([seed, 0])
+    unchecked = replace(rows, true=np.full_like(rows.true, -1))
+    naive = _at(grouped(unchecked), np.eye(len(known)))
+    checked = rows.true >= 0
+    tested, against = None, contradiction(rows, matrices)
+    if checked.any():
+        parts = (rows.given[checked], rows.predicted[checked], rows.true[checked])
+        tested = check_independence(*parts, matrices, np.random.default_rng([seed, 1]))
+    cautions = [against] if against else []
+    n_rows = len(rows.given)
+    if tested is not None and not tested.ok:
+        # these need no assumption
+        rows, against, cautions = _of(rows, checked), "", [tested.sentence]
     groups = grouped(rows)
     point = _at(groups, matrices.mean(0))
-    naive = _at(replace(groups, true=np.full_like(groups.true, -1)), np.eye(len(known)))
-    drawn = drawn_figures(groups, matrices, draws, rng)
-    against = contradiction(rows, matrices)
-    interval = partial(_interval, level=level) if not against else _anything
-    ends = {name: _holding(interval(x), point[name][0]) for name, x in drawn.items()}
-
     true, predicted = (len(rows.given) * point["joint"][0].sum(axis) for axis in (1, 0))
     sizes = {"recall": true, "precision": predicted, "f1": (true + predicted) / 2}
+    among = _classes_with_rows(sizes)
+    point = _at(groups, matrices.mean(0), among)
+    drawn = drawn_figures(groups, matrices, draws, rng, among)
+    interval = partial(_interval, level=level) if not against else _anything
+    ends = {name: _holding(interval(x), point[name][0]) for name, x in drawn.items()}
     for name, size in {"accuracy": len(rows.given), **sizes}.items():
         ends[name] = _leaving_open(ends[name], size, level)
+    least = len(rows.given) * _interval(drawn["joint"].sum(2), level)[0]
+    for mean, name in MEANS.items():
+        if name in ends:
+            ends[mean] = _of_few_rows(ends[mean], point[name][0], ends[name], least < _FEW)
+    rare = true < _FEW
+    if rare.any() and not rare.all():
+        few = ", ".join(repr(plain(known[k])) for k in np.flatnonzero(rare))
+        cautions.append(
+            f"y_given: fewer than {_FEW} test rows seem to be of {few}: scores of this class, and "
+            "means over the classes, are hardly known"
+        )
+    open_ = left_open(noise)
+    if open_ and (tested is None or not tested.ok):
+        cautions.append(
+            f"noise: {open_} Scores hold for the first of these shares; checked rows (trusted=) "
+            "show whether it is right"
+        )
 
     def overall(name: str) -> Estimate:
         low, high = ends[name]
         return Estimate(float(np.clip(point[name][0], 0, 1)), float(low), float(high))
 
-    checked = rows.true >= 0
-    tested = None
-    if checked.any():
-        parts = (rows.given[checked], rows.predicted[checked], rows.true[checked])
-        tested = check_independence(*parts, matrices, np.random.default_rng([seed, 1]))
-    issue([Caution(VerdictWarning, against)] if against else [])
+    issue([Caution(VerdictWarning, one) for one in cautions])
     return NoisyTestScores(
         overall("accuracy"),
         overall("balanced_accuracy"),
@@ -244,7 +282,7 @@ def noisy_test_scores(
         tested,
         against,
         level,
-        len(rows.given),
+        n_rows,
     )
 
 
@@ -277,9 +315,54 @@ def _anything(draws: np.ndarray) -> np.ndarray:
     return np.stack([np.zeros(draws.shape[1:]), np.ones(draws.shape[1:])])
 
 
-def _at(rows: TestRows, noise: np.ndarray) -> dict[str, np.ndarray]:
+def _of(rows: TestRows, which: np.ndarray) -> TestRows:
+    """Some of the rows."""
+    return TestRows(
+        rows.given[which],
+        rows.predicted[which],
+        rows.true[which],
+        rows.counts[which],
+        None if rows.scores is None else rows.scores[which],
+    )
+
+
+def _classes_with_rows(sizes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Classes that means are over, by name of the mean: those of which there seems to be a row.
+
+    Args:
+        sizes: ``(K,)`` estimated numbers of rows that a score by class is of.
+    """
+    out = {}
+    for mean, name in MEANS.items():
+        there = sizes.get(name, sizes["recall"]) >= _ONE
+        out[mean] = there if there.any() else np.ones_like(there)
+    return out
+
+
+def _of_few_rows(
+    ends: np.ndarray, point: np.ndarray, by_class: np.ndarray, few: np.ndarray
+) -> np.ndarray:
+    """Interval of a mean over classes, wider by what classes of few rows leave open.
+
+    Args:
+        ends: ``(2,)`` of the mean.
+        point: ``(K,)`` estimates of the classes.
+        by_class: ``(2, K)`` their intervals.
+        few: ``(K,)`` whether they may have few rows.
+    """
+    at = np.where(np.isfinite(point), np.clip(point, 0, 1), 0.5)
+    wider = np.where(few, np.nan_to_num(by_class) - at, 0).sum(1) / len(few)
+    others = at[~few].mean() if few.any() and not few.all() else None
+    ends = np.clip(ends + wider, 0, 1)
+    return ends if others is None else _holding(ends, np.asarray(others))
+
+
+def _at(
+    rows: TestRows, noise: np.ndarray, among: Mapping[str, np.ndarray] | None = None
+) -> dict[str, np.ndarray]:
     """Scores of all rows alike, under one noise matrix."""
-    return figures(rows, rows.counts[None] / rows.counts.sum(), linear_inverses(noise[None]))
+    weights = rows.counts[None] / rows.counts.sum()
+    return figures(rows, weights, linear_inverses(noise[None]), among=among)
 
 
 def _read_rows(
