@@ -16,10 +16,20 @@ from nbmodels.audit.plan import AuditPlan, written
 from nbmodels.data.labels import Classes
 from nbmodels.data.readable import Readable
 from nbmodels.data.validation import as_column, check_length, check_level, plain
-from nbmodels.errors import DataError, counted
+from nbmodels.errors import Caution, DataError, VerdictWarning, counted, issue
 
 #: Up to so many classes every flip rate is listed; beyond, those that were seen.
 _FEW_CLASSES = 50
+
+#: Checked rows from which on they should agree with given or suggested labels beyond chance, and
+#: the kappa below which they do not.
+_ENOUGH, _CHANCE = 20, 0.15
+
+_IN_DISORDER = Caution(
+    VerdictWarning,
+    "checked: agrees with neither given nor suggested labels more often than by chance; are these "
+    "labels in the order of plan.rows, and of these rows?",
+)
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,9 @@ def audit(
     Raises:
         DataError: ``plan`` is none; a row that is not in the plan, that is not checked, whose id
             other rows have, too, or whose label is no class.
+
+    Warns:
+        VerdictWarning: checked labels agree with neither given nor suggested ones.
     """
     check_level(level)
     if not isinstance(plan, AuditPlan):
@@ -157,6 +170,8 @@ def audit(
         level,
         suspected=means["p_wrong"],
     )
+    if len(rows) >= _ENOUGH and max(_beyond_chance(true, x) for x in (given, suggested)) < _CHANCE:
+        issue([_IN_DISORDER])
     trusted = np.full(plan.n_items, None, object)
     trusted[rows["position"].to_numpy(int)] = plan.classes[true]
     return AuditResult(
@@ -171,6 +186,16 @@ def audit(
     )
 
 
+def _beyond_chance(one: np.ndarray, other: np.ndarray) -> float:
+    """Cohen's kappa of two columns of codes; 1 where either is of one class."""
+    if min(len(np.unique(one)), len(np.unique(other))) < 2:
+        return 1.0
+    k = max(one.max(), other.max()) + 1
+    shares = (np.bincount(codes, minlength=k) / len(codes) for codes in (one, other))
+    by_chance = float(np.prod(list(shares), axis=0).sum())
+    return float((np.mean(one == other) - by_chance) / (1 - by_chance))
+
+
 def _checked_rows(plan: AuditPlan, checked: Any, partial: bool) -> tuple[pd.DataFrame, np.ndarray]:
     """The rows that were checked, and their true labels.
 
@@ -182,7 +207,7 @@ def _checked_rows(plan: AuditPlan, checked: Any, partial: bool) -> tuple[pd.Data
         labels = _by_id(plan, checked)
     else:
         labels = as_column("checked", checked).astype(object)
-        check_length("checked", labels, len(plan))
+        check_length("checked", labels, len(plan), "the plan")
     missing = np.asarray(pd.isna(labels), bool)
     n = len(plan)
     if partial:

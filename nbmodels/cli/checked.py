@@ -21,13 +21,16 @@ ROW, TRUE = "audit_row", "audit_true_label"
 #: Share of a row's cells from which on it is another row where they differ.
 _MOST_CELLS = 0.5
 
+#: Median length from which on cells are prose, which no spreadsheet writes in another way.
+_PROSE = 40
+
 
 def check_rows(checked: Table, of: Table, label: str, name: str) -> None:
     """Refuse rows that have other cells than those of the table with their numbers.
 
     The table was sorted or lost rows since, or is another one. A spreadsheet may have written a few
-    columns in another way, so that a row is another one where most of its cells differ; and labels
-    may have been corrected in their place.
+    columns in another way, so that a row is another one where most of its cells differ, or where
+    the prose of most rows does; and labels may have been corrected in their place.
 
     Args:
         checked: what was filled in, with rows counted from 1.
@@ -52,7 +55,9 @@ def check_rows(checked: Table, of: Table, label: str, name: str) -> None:
     if not shared or not len(rows):
         return
     differ = np.array([_differ(frame[c], there[c]) for c in shared])
-    other = np.flatnonzero(differ.mean(0) > _MOST_CELLS)
+    prose = [there[c].astype(str).str.len().median() >= _PROSE for c in shared]
+    others = differ[prose] & (differ[prose].mean(1, keepdims=True) > _MOST_CELLS)
+    other = np.flatnonzero((differ.mean(0) > _MOST_CELLS) | others.any(0))
     if len(other):
         row, column = rows[other[0]], shared[int(np.argmax(differ[:, other[0]]))]
         here, now = (plain(cells[column].iloc[other[0]]) for cells in (frame, there))

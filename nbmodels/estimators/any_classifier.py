@@ -189,7 +189,7 @@ class NoisyLabelClassifier(TableClassifier):
         if not hasattr(self._base(), "predict_proba"):
             raise DataError(
                 "base_estimator: expected a classifier with predict_proba, got "
-                f"{self.base_estimator!r}"
+                f"{self.base_estimator!r}; scikit-learn's CalibratedClassifierCV has it"
             )
         return super()._validate()
 

@@ -20,6 +20,7 @@ from nbmodels.fitting.reference_beside import with_reference_beside
 from nbmodels.fitting.reference_floor import with_reference
 from nbmodels.fitting.relabelling import with_labels_by_shape
 from nbmodels.fitting.separable import with_separable
+from nbmodels.fitting.serial_rows import serial_caution
 
 
 def with_comparisons(
@@ -52,7 +53,8 @@ def with_comparisons(
     if not warn_of_copies:
         return found
     weights = np.asarray(found.data.weights)[: len(found.fit.resp)]
-    return replace(found, cautions=(*found.cautions, *copies_caution(found.copies, weights)))
+    copies = copies_caution(found.copies, weights)
+    return replace(found, cautions=(*found.cautions, *(copies or serial_caution(where, found))))
 
 
 def _with_nonlinear(

@@ -10,7 +10,7 @@ from nbmodels.audit import AuditPlan, intervals
 from nbmodels.audit.intervals import jeffreys
 from nbmodels.audit.plan import check_drawn_from, draw_plan
 from nbmodels.audit.result import audit
-from nbmodels.errors import DataError
+from nbmodels.errors import DataError, VerdictWarning
 
 NAMES = np.array(["ant", "bee", "cat"])
 
@@ -115,6 +115,15 @@ def test_expected_margin_is_the_one_that_comes():
     result = audit(plan, np.where(wrong, "bee", "ant")[plan.rows["position"]])
     assert result.share_wrong.width / 2 == pytest.approx(plan.margin, rel=0.15)
     assert plan.margin < 0.95 * plan.cautious_margin
+
+
+def test_checks_in_another_order_are_warned_of():
+    frame, true = labelled()
+    plan = draw_plan(frame, NAMES, 60)
+    labels = true[plan.rows["position"]]
+    audit(plan, labels)
+    with pytest.warns(VerdictWarning, match="in the order of plan.rows"):
+        audit(plan, np.random.default_rng(0).permutation(labels))
 
 
 def test_checks_may_stop_early_but_not_skip():

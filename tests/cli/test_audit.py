@@ -293,3 +293,21 @@ def test_refused_plans(here, more, words):
     done = run("audit", "plan", "animals.csv", *QUICK, *more)
     assert done.exit_code == 2
     assert words in " ".join(done.stderr.split())
+
+
+def test_checks_of_other_texts_with_the_same_ids_are_refused(here):
+    texts = pd.DataFrame({"id": range(40), "label": ["ant", "bee"] * 20})
+    body = "A text number {} that somebody wrote for a message board once"
+    texts = texts.assign(body=[body.format(i) for i in range(40)])
+    filled = texts.assign(audit_row=range(1, 41), audit_true_label=texts["label"]).head(20)
+    # a typo that was mended since
+    mended = texts.assign(
+        body=texts["body"].where(texts["id"] != 3, "A text, mended; of some length")
+    )
+    others = texts.assign(body=[body.format(100 - i) for i in range(40)])
+    for name, frame in {"filled": filled, "mended": mended, "others": others}.items():
+        frame.to_csv(f"{name}.csv", index=False)
+    read = {name: read_table(Path(f"{name}.csv")) for name in ("filled", "mended", "others")}
+    check_rows(read["filled"], read["mended"], "label", "--checked")
+    with pytest.raises(InputError, match="is not the row that was checked: its 'body' is"):
+        check_rows(read["filled"], read["others"], "label", "--checked")

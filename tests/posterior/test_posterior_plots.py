@@ -306,3 +306,25 @@ def test_panels_of_long_names_have_titles_of_their_own():
         titles = {axes.get_title() for axes in figure.axes if axes.get_title()}
         assert len(titles) == 3
         assert max(len(title.splitlines()[-1]) for title in titles) < 30
+
+
+def test_dollar_signs_in_names_are_no_formulas():
+    tree = some_tree(["$50 to $60", "a $^ b", "$x$"])
+    for draw in (plots.noise_matrix, plots.flip_rates, plots.prior_and_posterior):
+        figure, _ = draw(tree)
+        FigureCanvasAgg(figure).draw()
+        texts = {t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text"))}
+        assert not any("$" in text.replace(r"\$", "") for text in texts)
+
+
+def test_a_picture_of_the_first_classes_says_so():
+    rng = np.random.default_rng(0)
+    k = 14
+    rates = rng.dirichlet(np.ones(k) + 9 * np.eye(k)[0], (2, 50, k))
+    names = [f"class {j}" for j in range(k)]
+    draws = xr.DataArray(rates, dims=("chain", "draw", "true_class", "observed_class"))
+    group = xr.Dataset({"noise_matrix": draws.assign_coords(true_class=names)})
+    tree = xr.DataTree.from_dict({"posterior": group, "prior": group})
+    figure, frame = plots.prior_and_posterior(tree)
+    assert "the first 12 of 14 classes" in figure.get_supxlabel()
+    assert frame["true"].nunique() == k

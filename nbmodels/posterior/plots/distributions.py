@@ -94,7 +94,8 @@ def prior_and_posterior(
         axes.set_visible(False)
     handles, labels = grid[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
-    figure.supxlabel("share of the class that is labelled correctly", fontsize=10)
+    some = f" (the first {len(shown)} of {len(parts)} classes)" if len(shown) < len(parts) else ""
+    figure.supxlabel(f"share of the class that is labelled correctly{some}", fontsize=10)
     return figure, frame
 
 

@@ -120,7 +120,8 @@ def matrix_cells(tree: DataTree, name: str | None, level: float) -> pd.DataFrame
 def short_names(names: Sequence[str], longest: int = LONGEST) -> list[str]:
     """Names that fit into a figure: cut at the end, or else in the middle.
 
-    Names that differ stay different: where neither cut keeps them so, all are cut less.
+    Names that differ stay different: where neither cut keeps them so, all are cut less. A dollar
+    sign is escaped, between two of which Matplotlib would set a formula.
 
     Examples:
         >>> from nbmodels.posterior.plots.shared import short_names
@@ -134,8 +135,13 @@ def short_names(names: Sequence[str], longest: int = LONGEST) -> list[str]:
         for tail in (0, (length - 1) // 2):
             cut = [_cut(name, length, tail) for name in names]
             if len(set(cut)) == len(set(names)):
-                return cut
-    return list(names)
+                return list(map(_literal, cut))
+    return list(map(_literal, names))
+
+
+def _literal(name: str) -> str:
+    """A name as Matplotlib shows it as it stands."""
+    return name.replace("$", r"\$")
 
 
 def _cut(name: str, length: int, tail: int) -> str:
