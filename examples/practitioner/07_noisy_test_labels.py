@@ -124,7 +124,7 @@ print(f"true accuracy:      {np.mean(guess == y_test):.1%}")
 
 # %% [markdown]
 # The noise matrix is right, and the corrected score is far too good: label and prediction share
-# their errors. Here the warning tells, since predictions agree with more labels than the matrix
+# their errors. Here a warning says so, since predictions agree with more labels than the matrix
 # allows. Often the test set alone shows nothing. Some checked rows, drawn at random, do; give their
 # true classes as `trusted=`:
 
@@ -132,7 +132,7 @@ print(f"true accuracy:      {np.mean(guess == y_test):.1%}")
 rows = np.random.default_rng(0).choice(len(y_test), 120, replace=False)
 checked = {int(row): int(y_test[row]) for row in rows}
 tested = noisy_test_scores(accepted, guess, estimated, trusted=checked)
-print(tested.independence.sentence)
+print(tested.sentence)
 
 # %% [markdown]
 # **The rule: check some test rows.** They test the assumption, and where it fails, they are the
@@ -201,8 +201,8 @@ print(tested.independence.sentence)
 # ```
 #
 # ```text
-# noise known:   97.1% (91.7% to 100.0%)
-# noise learned: 95.9% (88.0% to 100.0%)
+# noise known:   97.1% (91.5% to 100.0%)
+# noise learned: 95.9% (87.8% to 100.0%)
 # ```
 #
 # What is not known about the noise is not known about the score.
