@@ -31,6 +31,7 @@ class Independence:
             draws; two-sided.
 
     Examples:
+        >>> import warnings
         >>> import numpy as np
         >>> from nbmodels.datasets import corrupt, uniform_noise
         >>> from nbmodels.metrics import noisy_test_scores
@@ -42,10 +43,11 @@ class Independence:
         >>> own = corrupt(truth, noise, rng)
         >>> # one classifier errs by itself, the other repeats most errors of the labels
         >>> for predicted in (own, np.where(rng.random(400) < 0.4, given, own)):
-        ...     tested = noisy_test_scores(given, predicted, noise, trusted=checked).independence
-        ...     print(tested.n_checked, tested.ok)
-        150 True
-        150 False
+        ...     with warnings.catch_warnings(record=True, action="always") as caught:
+        ...         found = noisy_test_scores(given, predicted, noise, trusted=checked)
+        ...     print(found.independence.n_checked, found.independence.ok, len(caught))
+        150 True 0
+        150 False 1
     """
 
     n_checked: int
