@@ -109,7 +109,12 @@ def _errors(fitted: FittedModel, size: Int[np.ndarray, " n"]) -> ErrorsBySize | 
     scores = component.biased(np.asarray(cut.data.parts[PRIOR], float)[:n])
     matrix = cut.noise_matrices["labels"].T
     found = errors_by_size(scores, np.where(free, codes, -1), weights, matrix, size)
-    return None if found is None else replace(found, codes=np.where(codes < k, codes, -1))
+    if found is None:
+        return None
+    # evidence of large rows that counts less than it says makes their labels seem too right
+    if cut.settings.get("size_power") and found.relative[0] > found.relative[-1]:
+        return None
+    return replace(found, codes=np.where(codes < k, codes, -1))
 
 
 def _wrong(

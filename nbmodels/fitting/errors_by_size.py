@@ -34,8 +34,9 @@ ERRORS = "errors_by_size"
 #: Groups of items, and least labels of each: rates of fewer are large by chance, and do harm.
 _GROUPS, _LEAST = 3, 100
 
-#: Items up to which all are looked at; of more, as many that are evenly spaced.
-_MOST_ITEMS = 20_000
+#: Cells of a table of items and classes up to which all items are looked at; of more, so many that
+#: are evenly spaced.
+_MOST_CELLS = 100_000
 
 #: Steps of EM, and the change of a rate at which they end.
 _STEPS, _SETTLED = 60, 1e-3
@@ -99,16 +100,20 @@ class ErrorRates(NamedTuple):
 
     def finding(self) -> Caution:
         """What a verdict states of them."""
-        first, *_, last = self.groups
-        oftener = "fewer" if first.wrong > last.wrong else "more"
+        wrong = [one.wrong for one in self.groups]
         parts = [
             f"{one.wrong:.0%} of those of {self.rows} with {one.sizes} {self.units}"
             for one in self.groups
         ]
+        if wrong in (sorted(wrong), sorted(wrong, reverse=True)):
+            oftener = "more" if wrong[0] < wrong[-1] else "fewer"
+            how = f"labels are wrong the more often, the {oftener}"
+        else:
+            how = "how often labels are wrong depends on how many"
+        each = f"{', '.join(parts[:-1])} and {parts[-1]}"
         sentence = (
-            f"labels are wrong the more often, the {oftener} {self.units} their {self.rows} have: "
-            f"an estimated {', '.join(parts[:-1])} and {parts[-1]}; the noise matrix is the mean "
-            "over all"
+            f"{how} {self.units} their {self.rows} have: an estimated {each}; the noise matrix is "
+            "the mean over all"
         )
         return Caution(IdentifiabilityWarning, sentence, "errors by size")
 
@@ -226,8 +231,9 @@ def errors_by_size(
     if group is None:
         return None
     rows = np.flatnonzero((codes >= 0) & (weights > 0))
-    if len(rows) > _MOST_ITEMS:
-        rows = rows[np.linspace(0, len(rows) - 1, _MOST_ITEMS).astype(int)]
+    most = max(_MOST_CELLS // len(matrix), 1)
+    if len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
     about = scores[rows], codes[rows], weights[rows], matrix
     own, n_groups = group[rows], int(group.max()) + 1
     common = _fitted(*about, np.zeros(len(rows), int), own)
@@ -246,14 +252,20 @@ def errors_by_size(
 
 
 def _groups(size: Int[np.ndarray, " n"], labelled: np.ndarray) -> Int[np.ndarray, " n"] | None:
-    """Small, middle and large items, as alike in number as ties allow; None of few labels."""
-    bounds = np.unique(np.quantile(size[labelled], np.arange(1, _GROUPS) / _GROUPS))
-    group = np.searchsorted(bounds, size, side="left")
-    count = np.bincount(group[labelled], minlength=len(bounds) + 1)
-    keep = np.cumsum(count >= _LEAST) - 1
-    if (count < _LEAST).any() or len(count) < 2:
+    """Small, middle and large items, or small and large ones; None of few labels.
+
+    They are as alike in number as ties allow.
+    """
+    if not labelled.any():
         return None
-    return keep[group]
+    for n_groups in (_GROUPS, 2):
+        shares = np.arange(1, n_groups) / n_groups
+        bounds = np.unique(np.quantile(size[labelled], shares, method="lower"))
+        group = np.searchsorted(bounds, size, side="left")
+        count = np.bincount(group[labelled], minlength=len(bounds) + 1)
+        if count.min() >= _LEAST:
+            return group
+    return None
 
 
 def log_rates(
