@@ -4,7 +4,7 @@ One noise matrix for all items takes those of which little is known, items of fe
 few words, for overlapping classes, where their labels are wrong more often than those of well-known
 items: neither the share of wrong labels nor the calibration of the scores is then right. The
 evidence of users and of words adds up, so that one calibration holds for items of any size, and
-tells how often the labels of each are wrong. Items of three groups by size have error rates of
+identifies how often the labels of each are wrong. Items of three groups by size have error rates of
 their own here, the matrix keeping its form. They are taken where labels are surely likelier than
 under one rate (a likelihood ratio test), and likelier than under a slope of the scores in each
 group, which large items would have instead whose evidence repeats itself.
