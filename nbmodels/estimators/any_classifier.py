@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -248,9 +249,8 @@ class NoisyLabelClassifier(TableClassifier):
                     here = known.with_sources(more)
                     return self._learned(parameters, learner, here, copies, groups is None)
 
-                def by_size(more: Mapping[str, LabelSource]) -> FittedModel:
-                    return allowing_for_sizes(trained, more, words_of(items), "words")
-
+                words = words_of(items)
+                by_size = partial(allowing_for_sizes, trained, size=words, units="words")
                 compared = allowing_for_missing(by_size, labels.known, items)
                 self._take(learner, known, compared)
         self._keep(index, labels)

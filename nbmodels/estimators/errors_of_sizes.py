@@ -31,6 +31,9 @@ from nbmodels.fitting.label_sources import LabelSource
 #: Components beside the features under which error rates by size are looked for.
 _LOOKED_AT = {PRIOR, "labels", "trusted"}
 
+#: Largest size.
+_MOST = 2.0**53
+
 #: Of a fit that was interrupted before error rates by size were fitted.
 _STOPPED = Caution(
     INTERRUPTED.category,
@@ -72,7 +75,9 @@ def allowing_for_sizes(
 
 def sizes_of_counts(x: Any) -> Int[np.ndarray, " n"]:
     """``(N,)`` sums of the rows of a table of counts."""
-    return np.rint(np.asarray(x.sum(axis=1), float)).astype(int).ravel()
+    # cells that are no counts are refused where they are fitted
+    sums = np.nan_to_num(np.asarray(x.sum(axis=1), float), nan=0.0)
+    return np.rint(np.clip(sums, 0, _MOST)).astype(int).ravel()
 
 
 def sizes_of_rows(x: Any) -> Int[np.ndarray, " n"] | None:

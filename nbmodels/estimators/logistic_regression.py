@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -215,9 +216,7 @@ class NoisyLogisticRegression(TableClassifier):
                 here = known.with_sources(more)
                 return self._learned(parameters, items, here, copies, groups is None)
 
-            def by_size(more: Mapping[str, LabelSource]) -> FittedModel:
-                return allowing_for_sizes(trained, more, sizes_of_rows(block.x))
-
+            by_size = partial(allowing_for_sizes, trained, size=sizes_of_rows(block.x))
             compared = allowing_for_missing(by_size, labels.known, X)
             self._take(items, known, compared)
         self._joint_draws = JointDraws(self._few_columns(block, len(labels.classes)))

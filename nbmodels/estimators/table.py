@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -254,10 +255,8 @@ class TableClassifier(LatentClassModel):
             given = {**sources, **more}
             return self._fitted(parameters, block, labels.classes, given, weights, groups)
 
-        def by_size(more: Mapping[str, LabelSource]) -> FittedModel:
-            return allowing_for_sizes(trained, more, self._sizes(block))
-
         if self._training() is None:
+            by_size = partial(allowing_for_sizes, trained, size=self._sizes(block))
             fitted = allowing_for_missing(by_size, labels.known, X, self.missing_values)
         else:  # of a model that was asked for, as of a paper's, nothing is selected
             fitted = trained({})

@@ -199,6 +199,24 @@ def relative_rates(
     return np.exp(table[np.arange(len(rows)), other])
 
 
+class _Labels(NamedTuple):
+    """Labels beside the scores of their items.
+
+    Attributes:
+        scores: ``(n, K)`` log-probabilities of the classes.
+        codes: ``(n,)`` given labels.
+        weights: ``(n,)`` row weights.
+        matrix: ``(K, K)`` ``[true, observed]`` noise matrix.
+        group: ``(n,)`` group of each item.
+    """
+
+    scores: Float[np.ndarray, "n k"]
+    codes: Int[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
+    matrix: Float[np.ndarray, "k k"]
+    group: Int[np.ndarray, " n"]
+
+
 class _Found(NamedTuple):
     """A model of the labels.
 
@@ -234,17 +252,16 @@ def errors_by_size(
     most = max(_MOST_CELLS // len(matrix), 1)
     if len(rows) > most:
         rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
-    about = scores[rows], codes[rows], weights[rows], matrix
-    own, n_groups = group[rows], int(group.max()) + 1
-    common = _fitted(*about, np.zeros(len(rows), int), own)
-    rates = _fitted(*about, own, own)
+    labels = _Labels(scores[rows], codes[rows], weights[rows], matrix, group[rows])
+    common = _fitted(labels, np.zeros(len(rows), int))
+    rates = _fitted(labels, labels.group)
     gain = rates.log_likelihood - common.log_likelihood
-    if chi2.sf(2 * gain, n_groups - 1) > _LEVEL:
+    if chi2.sf(2 * gain, int(group.max())) > _LEVEL:
         return None
-    slopes = _with_slopes(*about, own, common)
+    slopes = _with_slopes(labels, common)
     if rates.log_likelihood - slopes <= _LIKELIER:
         return None
-    mean = float(np.average(rates.multiple[own], weights=about[2]))
+    mean = float(np.average(rates.multiple[labels.group], weights=labels.weights))
     k = len(matrix)
     return ErrorsBySize(
         group, rates.multiple / mean, codes, np.eye(k) + mean * (matrix - np.eye(k))
@@ -287,15 +304,9 @@ def log_rates(
     return np.where(codes[:, None] < 0, 0.0, np.log(np.maximum(table, _TINY)))
 
 
-def _fitted(
-    scores: Float[np.ndarray, "n k"],
-    codes: Int[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    matrix: Float[np.ndarray, "k k"],
-    rate: Int[np.ndarray, " n"],
-    group: Int[np.ndarray, " n"],
-) -> _Found:
+def _fitted(labels: _Labels, rate: Int[np.ndarray, " n"]) -> _Found:
     """Error rates that are the same for items of one number in ``rate``, and one calibration."""
+    scores, codes, weights, matrix, group = labels
     n_rates = int(rate.max()) + 1
     multiple, at = np.ones(n_rates), np.zeros(1 + len(matrix))
     expected = 1 - np.diag(matrix)
@@ -314,25 +325,17 @@ def _fitted(
     return _Found(float(weights @ found.evidence), multiple[of_group])
 
 
-def _with_slopes(
-    scores: Float[np.ndarray, "n k"],
-    codes: Int[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    matrix: Float[np.ndarray, "k k"],
-    group: Int[np.ndarray, " n"],
-    common: _Found,
-) -> float:
+def _with_slopes(labels: _Labels, common: _Found) -> float:
     """Log-likelihood of the labels where all have one error rate, and each group a slope."""
-    steep, best = scores.copy(), common
-    one = np.zeros(len(codes), int)
+    steep, best = labels.scores.copy(), common
     for _ in range(_TURNS):
-        table = log_rates(codes, matrix, best.multiple[group])
-        shared = _calibrated(steep, table, weights, np.zeros(1 + len(matrix)))
-        for g in range(int(group.max()) + 1):
-            rows = group == g
-            about = steep[rows], table[rows], weights[rows], shared.at
+        table = log_rates(labels.codes, labels.matrix, best.multiple[labels.group])
+        shared = _calibrated(steep, table, labels.weights, np.zeros(1 + len(labels.matrix)))
+        for g in range(int(labels.group.max()) + 1):
+            rows = labels.group == g
+            about = steep[rows], table[rows], labels.weights[rows], shared.at
             steep[rows] *= np.exp(_calibrated(*about, shared.at[1:]).at[0] - shared.at[0])
-        found = _fitted(steep, codes, weights, matrix, one, group)
+        found = _fitted(labels._replace(scores=steep), np.zeros(len(labels.codes), int))
         best = max(best, found, key=lambda one: one.log_likelihood)
     return best.log_likelihood
 

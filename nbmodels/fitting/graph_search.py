@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ class GraphSearch:
         about = labelled_graph(self.settings, labels, Graph(self.edges), self.weights)
         return replace(about, errors=self.errors)
 
+    @cached_property
     def simplest(self) -> LabelledGraph:
         """That under the form with fewest parameters."""
         noise = self.settings["noise"]
@@ -87,7 +89,7 @@ class GraphSearch:
             fold: ``(N,)`` fold of each item.
             halves: labels and the votes of each half of the users; None where no noise is learned.
         """
-        first = self.simplest()
+        first = self.simplest
         rows = first.weights * first.resp.any(1)
         simplest, *larger = forms_to_try(self.settings["noise"], rows, self.n_classes)
         # a known matrix is a form, too, and is no key of a dict

@@ -107,7 +107,7 @@ def train_stacked(
             each counts as it stands.
     """
     search = GraphSearch(settings, sources, weights, len(names), graph, readings, alpha, options)
-    first = search.simplest()
+    first = search.simplest
     fold = graph_folds(graph, first.resp, weights, _N_FOLDS)
     halves = _halves(first, readings, len(names))
     found, interrupted = search.forms(fold, halves)

@@ -8,7 +8,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 from nbmodels import NoisyLabelClassifier, NoisyLogisticRegression, NoisyMultinomialNB
-from nbmodels.estimators.errors_of_sizes import sizes_of_rows, words_of
+from nbmodels.estimators.errors_of_sizes import sizes_of_counts, sizes_of_rows, words_of
 
 K = 4
 
@@ -58,6 +58,9 @@ def test_texts_whose_labels_are_wrong_at_one_rate_have_one():
 def test_texts_and_sparse_counts_have_sizes():
     counts = np.array([[1, 2, 0], [0, 0, 3]])
     np.testing.assert_array_equal(sizes_of_rows(sparse.csr_array(counts)), [3, 3])
+    np.testing.assert_array_equal(
+        sizes_of_counts(np.array([[np.nan, 2], [1e30, 1], [1, 1]])) < 3, [1, 0, 1]
+    )
     assert sizes_of_rows(counts) is None
     assert sizes_of_rows(sparse.csr_array(counts / 2)) is None
     assert sizes_of_rows(sparse.csr_array((2, 3))) is None
