@@ -268,7 +268,7 @@ for axes, (title, found) in zip(
     panels, {"as sampled": draws, "columns renamed": in_one_mode}.items(), strict=True
 ):
     for number, chain in enumerate(found[..., 0, 0]):
-        axes.plot(chain, color=str(0.2 * number), linewidth=0.8, label=f"chain {number}")
+        axes.plot(chain, color=f"C{number}", linewidth=0.8, label=f"chain {number}")
     axes.set_title(f"{title}: R-hat {r_hat(found[..., 0, 0]):.2f}")
     axes.set_xlabel("draw")
     axes.set_ylim(-0.02, 1)

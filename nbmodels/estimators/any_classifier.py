@@ -337,7 +337,7 @@ class NoisyLabelClassifier(TableClassifier):
     def _drawn_model(self, method: str) -> FittedModel:
         return self._joint_draws.of(self.fitted_, method, self._options)
 
-    def _by_features(self, fitted: FittedModel, X: Any, empty_rows: bool = False) -> np.ndarray:
+    def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
         (items,) = indexable(X)
         scores = log_probs(self.estimator_, items, len(fitted.names), self._floor)
         return predict_scored(self._of_new, scores)

@@ -288,7 +288,7 @@ class NoisyLogisticRegression(TableClassifier):
         check_missing(block, declared=False, taken=False)
         return block
 
-    def _by_features(self, fitted: FittedModel, X: Any, empty_rows: bool = False) -> np.ndarray:
+    def _by_features(self, fitted: FittedModel, X: Any) -> np.ndarray:
         scales = {} if self._scale is None else {KEPT: self._scale}
         block = self._read(X, reset=False)
         if fitted.predictor is not None:

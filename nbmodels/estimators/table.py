@@ -143,7 +143,7 @@ class TableClassifier(LatentClassModel):
 
     def _checked(self, X: Any, *, reset: bool, empty_rows: bool = False) -> Block:
         block = self._read(X, reset=reset)
-        check_missing(block, self.missing_values is not None, empty_rows=empty_rows)
+        check_missing(block, self.missing_values is not None, empty_rows=empty_rows or not reset)
         return block
 
     def _labels(
@@ -330,11 +330,9 @@ class TableClassifier(LatentClassModel):
         with computing(self.fitted_.double):
             return self._by_features(self.fitted_, X)
 
-    def _by_features(
-        self, fitted: FittedModel, X: Any, empty_rows: bool = False
-    ) -> Float[np.ndarray, "n k"]:
+    def _by_features(self, fitted: FittedModel, X: Any) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` P(true class | features) of new rows by a fit to the table."""
-        return class_probabilities(fitted, self._checked(X, reset=False, empty_rows=empty_rows), {})
+        return class_probabilities(fitted, self._checked(X, reset=False), {})
 
     def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n k"]:
         """``(N, K)`` log P(true class | features)."""

@@ -36,7 +36,7 @@ class RowsOf:
     coded: Sequence[Columns]
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        block = self.estimator._checked(values, reset=False, empty_rows=True)
+        block = self.estimator._checked(values, reset=False)
         return {
             c.name: c.encoder.pack(self.emissions[c.name], block.columns(c.where), len(items))
             for c in self.coded
@@ -51,7 +51,7 @@ class _EvidenceOf:
     found: TableEvidence
 
     def __call__(self, values: Any, items: np.ndarray, classes: Classes) -> dict[str, Any]:
-        probs = self.estimator._by_features(self.found.fitted, values, empty_rows=True)
+        probs = self.estimator._by_features(self.found.fitted, values)
         return {EVIDENCE: ExternalEvidence.pack(self.found.of_new(probs))}
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from nbmodels.fitting.copied_rows import copies_caution
 from nbmodels.fitting.fitted_model import FittedModel
 from nbmodels.fitting.noise_by_shape import noise_by_shape
 from nbmodels.fitting.noise_levels import averaged_over_levels
+from nbmodels.fitting.noise_on_linear_classes import with_linear_classes
 from nbmodels.fitting.noise_on_normal_classes import with_normal_classes
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FitOptions
@@ -45,10 +47,11 @@ def with_comparisons(
     with one_thread_if_small(x):
         coding = point_coding(x, missing)
         where = None if coding is None else coding(x, missing)
-        averaged = averaged_over_levels(_with_near(fitted, where))
-        held = _with_nonlinear(averaged, where, options, coding if predictions else None)
+        words = x if _counts(x) else where
+        averaged = averaged_over_levels(_with_near(fitted, where, words))
+        held = _with_nonlinear(averaged, where, words, options, coding if predictions else None)
         if fitted.drawn is not None and held.drawn is None:
-            held = _with_near(held, where)  # its noise is learned now
+            held = _with_near(held, where, words)  # its noise is learned now
         found = with_labels_by_shape(held, where)
     if not warn_of_copies:
         return found
@@ -58,23 +61,42 @@ def with_comparisons(
 
 
 def _with_nonlinear(
-    fitted: FittedModel, where: Any, options: Callable[[], FitOptions], coding: Coding | None
+    fitted: FittedModel,
+    where: Any,
+    words: Any,
+    options: Callable[[], FitOptions],
+    coding: Coding | None,
 ) -> FittedModel:
     """By labels where these alone are known, and by all that is known beside the features."""
     held = with_reference(fitted, where, options, coding)
-    held = with_normal_classes(fitted, held, where, options, coding)
-    return with_reference_beside(held, where, options, coding)
+    clear = with_normal_classes(fitted, held, where, options, coding)
+    if clear is held:
+        learn = coding is not None
+        clear = with_linear_classes(fitted, held, where, words, options, learn)
+    return with_reference_beside(clear, where, options, coding)
 
 
-def _with_near(fitted: FittedModel, points: Any) -> FittedModel:
-    """With the noise by near items, and by the shape of the classes."""
+def _counts(x: Any) -> bool:
+    """Whether sparse rows are counts of words, which tell more of classes than their weights."""
+    return sparse.issparse(x) and bool(np.isfinite(x.data).all() and (x.data >= 0).all())
+
+
+def _with_near(fitted: FittedModel, points: Any, words: Any) -> FittedModel:
+    """With the noise by near items, and by the shape of the classes.
+
+    Args:
+        fitted: a model of given labels.
+        points: items in the space of their features.
+        words: the same, by whose columns classes are told apart.
+    """
     fitted = with_separable(fitted, points)
     found = fitted.separable
     if found is None or not hasattr(points, "shape"):
         return fitted
     codes = np.full(len(fitted.fit.resp), -1)
-    codes[found.rows] = found.codes
     weights = np.zeros(len(codes))
     weights[found.rows] = found.weights
-    about = points, codes, len(fitted.names), weights, fitted.copies
+    counted = found.rows[found.weights > 0]
+    codes[counted] = found.codes[found.weights > 0]
+    about = words, codes, len(fitted.names), weights, fitted.copies
     return replace(fitted, separable=replace(found, by_shape=noise_by_shape(*about)))

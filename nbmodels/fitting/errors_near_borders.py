@@ -10,6 +10,7 @@ sure as that. The power is integrated out, and compared with labels without erro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from nbmodels.fitting.class_shapes import fit_classes
+from nbmodels.fitting.found_classes import FoundClasses
 
 #: Powers of the class probabilities from which labels are drawn, as likely as each other.
 _POWERS = (0.85, 0.7, 0.55, 0.4, 0.25)
@@ -39,21 +41,23 @@ _FEW_VALUES, _MANY_COLUMNS = 10, 18.0
 _WIDE = 300
 
 
-class NearBorders(NamedTuple):
-    """What the shape of the classes says of errors near their borders.
+class ErrorsByShape(NamedTuple):
+    """What the shape of the classes says of errors of one kind.
 
     Attributes:
         log_factor: logarithm of the Bayes factor of such errors against right labels.
         share_wrong: share of the given labels that is wrong at least; NaN where the shape does not
             tell.
         rows: ``(n,)`` the items looked at.
-        probs: ``(n, K)`` P(true class | scores, given label) of these, averaged over the powers.
+        probs: ``(n, K)`` P(true class | scores, given label) of these, averaged over the fits.
+        classes: the likeliest fit; None where the shape does not tell.
     """
 
     log_factor: float = 0.0
     share_wrong: float = np.nan
     rows: Int[np.ndarray, " n"] = np.arange(0)
     probs: Float[np.ndarray, "n k"] = np.zeros((0, 1))
+    classes: FoundClasses | None = None
 
     @property
     def likelier(self) -> bool:
@@ -113,7 +117,7 @@ def errors_near_borders(
     freedoms: Sequence[float],
     without: float,
     rows: Int[np.ndarray, " n"],
-) -> NearBorders:
+) -> ErrorsByShape:
     """Evidence of errors near the borders, and the classes that items have under them.
 
     Args:
@@ -126,20 +130,22 @@ def errors_near_borders(
         rows: ``(n,)`` the items' own rows.
     """
     labels = np.eye(n_classes)[codes]
+    forms = list(product(freedoms, _POWERS))
     found = [
-        fit_classes(x, codes, weights, labels, lambda counts: counts, n_classes, freedom, power)
-        for freedom in freedoms
-        for power in _POWERS
+        fit_classes(x, codes, weights, labels, lambda counts: counts, n_classes, *form)
+        for form in forms
     ]
     logs = np.array([one.log_likelihood for one in found])
     total = float(logsumexp(logs))
     if not np.isfinite(total):
-        return NearBorders()
+        return ErrorsByShape()
     probs = np.tensordot(np.exp(logs - total), np.stack([one.resp for one in found]), 1)
     counts = (weights[:, None] * probs).T @ labels
     # classes that are labelled as others oftener than not are not those of the labels
     if (np.diag(counts) <= counts.sum(1) / 2).any():
-        return NearBorders()
+        return ErrorsByShape()
     right = probs[np.arange(len(codes)), codes]
     share = 1 - float(np.average(right, weights=weights))
-    return NearBorders(float(total - np.log(len(found)) - without), share, rows, probs)
+    log_factor, best = float(total - np.log(len(found)) - without), int(np.argmax(logs))
+    classes = FoundClasses(rows, codes, x, weights, found[best], log_factor, forms[best][1])
+    return ErrorsByShape(log_factor, share, rows, probs, classes)

@@ -24,13 +24,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import softmax
 
 from nbmodels.fitting.class_shapes import Channel, ShapedClasses, fit_classes
 from nbmodels.fitting.errors_near_borders import (
-    NearBorders,
+    ErrorsByShape,
     errors_near_borders,
     normal_sums,
 )
+from nbmodels.fitting.found_classes import FoundClasses
 from nbmodels.fitting.one_thread import one_thread_if_small
 from nbmodels.fitting.options import FEW_ROWS
 from nbmodels.fitting.reference import linear_scores
@@ -78,11 +80,18 @@ class NoiseByShape(NamedTuple):
             fewer labels a class are enough; 0 where the shape does not tell, and of many rows
             whose share is small.
         near_borders: what it says of errors that are the oftener the nearer a border.
+        anywhere: what it says of errors wherever an item lies, of which there is a noise matrix.
     """
 
     share_wrong: float = np.nan
     log_factor: float = 0.0
-    near_borders: NearBorders = NearBorders()
+    near_borders: ErrorsByShape = ErrorsByShape()
+    anywhere: ErrorsByShape = ErrorsByShape()
+
+    @property
+    def likeliest(self) -> ErrorsByShape:
+        """Errors near borders, where those anywhere are not surely likelier."""
+        return self.near_borders if self.near_borders.likelier else self.anywhere
 
 
 #: Where the shape does not identify the noise, or was not looked at.
@@ -112,7 +121,7 @@ def noise_by_shape(
     fewest = np.bincount(codes[codes >= 0], minlength=n_classes).min()
     if not 1 < n_classes <= _MOST_CLASSES or fewest < _FOR_FACTOR or not points.shape[1]:
         return NOT_IDENTIFIED
-    rows, scores = linear_scores(points, codes, n_classes, copies)
+    rows, scores, _ = linear_scores(points, codes, n_classes, copies)
     if len(rows) > _ITEMS:
         some = np.random.default_rng(len(rows)).permutation(len(rows))[:_ITEMS]
         rows, scores = rows[some], scores[some]
@@ -132,7 +141,7 @@ def noise_by_shape(
     if not _identified(matrix, given, here):
         return NOT_IDENTIFIED
     right = [fitted(labels, no_noise, freedom).log_likelihood for freedom in FREEDOM]
-    without, near = mean_evidence(right), NearBorders()
+    without, near = mean_evidence(right), ErrorsByShape()
     if fewest >= _FOR_SHARE and normal_sums(points[rows], given, n_classes):
         with one_thread_if_small(x):
             near = errors_near_borders(x, given, here, n_classes, FREEDOM, without, rows)
@@ -149,15 +158,23 @@ def noise_by_shape(
     near = near._replace(log_factor=near.log_factor - (without - by_one))
     if few_wrong:
         return NoiseByShape(share, near_borders=near)
-    noisy = []
-    for freedom in FREEDOM:
-        noisy.append(evidence_of_any(fitted(start, any_matrix, freedom), labels, here))
-        noisy.append(evidence_of_one(fitted(start, one_rate, freedom), labels, here))
-    log_factor = float(mean_evidence(noisy) - without)
+    forms = ((any_matrix, evidence_of_any), (one_rate, evidence_of_one))
+    found = [
+        (one := fitted(start, channel, freedom), evidence(one, labels, here))
+        for channel, evidence in forms
+        for freedom in FREEDOM
+    ]
+    logs = [one[1] for one in found]
+    log_factor = float(mean_evidence(logs) - without)
+    probs = np.tensordot(softmax(logs), np.stack([one[0].resp for one in found]), 1)
+    wrong = float(1 - np.average(of_each(probs, given), weights=here))
+    best = max(found, key=lambda one: one[1])[0]
+    classes = FoundClasses(rows, given, x, here, best, log_factor)
+    anywhere = ErrorsByShape(log_factor, wrong, rows, probs, classes)
     if log_factor - near.log_factor > STRONG:  # wherever items lie
-        near = NearBorders()
+        near = ErrorsByShape()
     surely_right = log_factor < -STRONG and share > 0
-    return NoiseByShape(0.0 if surely_right else share, log_factor, near)
+    return NoiseByShape(0.0 if surely_right else share, log_factor, near, anywhere)
 
 
 def _identified(

@@ -23,7 +23,8 @@ from nbmodels.core.jax_settings import computing
 from nbmodels.core.model import PRIOR
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.fitted_model import FittedModel, Predictor, given_codes
-from nbmodels.fitting.normal_classes import NormalClasses, NormalClassifier, normal_classes
+from nbmodels.fitting.found_classes import FoundClasses
+from nbmodels.fitting.normal_classes import NormalClassifier, normal_classes
 from nbmodels.fitting.options import FEW_ROWS, FitOptions
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.propagation import calibrated, calibration
@@ -35,7 +36,6 @@ from nbmodels.fitting.reference_scores import (
     replaceable,
     with_noise_of,
 )
-from nbmodels.fitting.scores import stratified_folds
 from nbmodels.fitting.sides import sides_of
 
 #: What ``chosen`` has where their scores and predictions are in the place of a model's.
@@ -45,8 +45,12 @@ DISCRIMINANT = "linear discriminant"
 #: classes: a small slope would explain errors as overlap, which the items do not have.
 _LOG_SLOPE_SD = 0.3
 
-#: Folds of their scores, and standard errors by which held-out labels may be likelier without them.
-_FOLDS, _SURELY = 5, 1.0
+#: The same, and that of the biases, where they are these probabilities as they are: a smaller slope
+#: takes errors near the borders for overlap, which is in them already.
+_KNOWN_SD = 0.03
+
+#: Standard errors by which held-out labels may be likelier without them.
+_SURELY = 1.0
 
 #: Share of the labels that are another class by the fit, up to which it stays.
 _ALIKE = 0.05
@@ -85,41 +89,30 @@ def with_normal_classes(
         options: makes those of fits, where the fit's precision holds.
         coding: by which rows became points; None where the model is to predict new items itself.
     """
-    if points is None or sparse.issparse(points) or held.interrupted or not _comparable(fitted):
+    if points is None or sparse.issparse(points) or held.interrupted or not _few(fitted):
         return held
     codes = given_codes(fitted)
     weights = np.asarray(fitted.data.weights, float)[: len(codes)]
     predicted = _predicted(held, points, codes, weights)
     if predicted is None:
         return held
-    classes = normal_classes(points, codes, len(fitted.names), weights, [predicted])
-    if classes is None or _agree(classes, held):
+    found = normal_classes(points, codes, len(fitted.names), weights, [predicted])
+    if found is None or _agree(found[1], held):
         return held
-    logs, fold = _scores(classes, points, weights)
-    with computing(fitted.double):
-        found = noise_on(logs, fold, fitted, options(), log_slope_sd=_LOG_SLOPE_SD)
-    if found is None:
-        return replace(held, interrupted=True)
-    for other in (held.held_out_scores, held.reference_held_out):
-        if other is not None and _likelier(other, found.held_out, classes.rows, weights):
-            return held
-    taken = with_noise_of(found, fitted)
+    components, classes = found
+    logs = classes.found.parts.log_probabilities(components(points))
+    logs, fold = classes.out_of_fold(logs)
+    taken = noise_on_classes(classes, logs, fold, fitted, held, options)
+    if taken is held or taken.interrupted:
+        return taken
     about = predicted, codes, taken.fit.resp.argmax(1)
     if sides_of(*(one[classes.rows] for one in about)).belief < _BELIEVED:
         return held
-    taken = replace(
-        taken,
-        averaged=None,
-        noisy=float(expit(classes.log_factor)),
-        reference=held.reference,
-        reference_held_out=held.reference_held_out,
-        reference_corrected=held.reference_corrected,
-        chosen={**taken.chosen, "scores": DISCRIMINANT},
-        cautions=(*(c for c in taken.cautions if c != TAKEN), STATED),
-    )
+    stated = tuple(STATED if one == TAKEN else one for one in taken.cautions)
+    taken = replace(taken, chosen={**taken.chosen, "scores": DISCRIMINANT}, cautions=stated)
     if coding is None:
         return taken
-    classifier = NormalClassifier(coding, classes.components, classes.found.parts)
+    classifier = NormalClassifier(coding, components, classes.found.parts)
     at = calibration(taken.fit)
     return replace(
         taken,
@@ -128,16 +121,20 @@ def with_normal_classes(
     )
 
 
-def _comparable(fitted: FittedModel) -> bool:
-    """Whether it is a cut fit to few labels, with nothing given but these."""
+def comparable(fitted: FittedModel) -> bool:
+    """Whether it is a cut fit to labels, with nothing given but these."""
     cut = fitted.data.parts.get(PRIOR) is not None
     about = {PRIOR, "labels", *fitted.scored}
     alone = set(fitted.fit.model) <= about and "labels" in fitted.data.parts
-    few = len(fitted.fit.resp) <= FEW_ROWS and fitted.copies is None and len(fitted.names) > 1
-    return cut and alone and few and replaceable(fitted)
+    single = fitted.copies is None and len(fitted.names) > 1
+    return cut and alone and single and replaceable(fitted)
 
 
-def _agree(classes: NormalClasses, fitted: FittedModel) -> bool:
+def _few(fitted: FittedModel) -> bool:
+    return len(fitted.fit.resp) <= FEW_ROWS and comparable(fitted)
+
+
+def _agree(classes: FoundClasses, fitted: FittedModel) -> bool:
     """Whether labels are about as the fit has them already, which then stays what was asked for."""
     suggested, rows = classes.found.resp.argmax(1), classes.rows
     return bool(np.mean(suggested != fitted.label_posterior[rows].argmax(1)) <= _ALIKE)
@@ -160,16 +157,45 @@ def _predicted(
     return None if found is None else found.classes
 
 
-def _scores(
-    classes: NormalClasses, points: Float[np.ndarray, "n d"], weights: Float[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, "n k"], Int[np.ndarray, " n"]]:
-    """Log-probabilities of the classes of each item without its own label, and its fold."""
-    rows, fold = classes.rows, np.full(len(points), -1)
-    rng = np.random.default_rng(len(rows))
-    fold[rows] = stratified_folds(classes.codes, _FOLDS, rng)
-    logs = classes.found.parts.log_probabilities(classes.components(points))
-    logs[rows] = classes.without_own_labels(points, weights, fold[rows])
-    return logs, fold
+def noise_on_classes(
+    classes: FoundClasses,
+    logs: Float[np.ndarray, "n k"],
+    fold: Int[np.ndarray, " n"],
+    fitted: FittedModel,
+    held: FittedModel,
+    options: Callable[[], FitOptions],
+    sure: bool = False,
+) -> FittedModel:
+    """A fit with labels and noise by classes that were found.
+
+    Args:
+        classes: that were found.
+        logs, fold: their scores, see
+            :meth:`nbmodels.fitting.found_classes.FoundClasses.out_of_fold`.
+        fitted: a model of given labels.
+        held: the same, held to a nonlinear classifier.
+        options: makes those of fits, where the fit's precision holds.
+        sure: whether their scores are the classes' probabilities as they are. Else these are
+            calibrated, and the fit stays where held-out labels are likelier under it.
+    """
+    slope_sd, bias_sd = (_KNOWN_SD, _KNOWN_SD) if sure else (_LOG_SLOPE_SD, None)
+    with computing(fitted.double):
+        found = noise_on(logs, fold, fitted, options(), log_slope_sd=slope_sd, bias_sd=bias_sd)
+    if found is None:
+        return replace(held, interrupted=True)
+    weights = np.asarray(fitted.data.weights, float)[: len(logs)]
+    for other in (held.held_out_scores, held.reference_held_out):
+        about = found.held_out, classes.rows, weights
+        if not sure and other is not None and _likelier(other, *about):
+            return held
+    return replace(
+        with_noise_of(found, fitted),
+        averaged=None,
+        noisy=float(expit(classes.log_factor)),
+        reference=held.reference,
+        reference_held_out=held.reference_held_out,
+        reference_corrected=held.reference_corrected,
+    )
 
 
 def _likelier(

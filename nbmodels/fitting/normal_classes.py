@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from nbmodels.fitting.class_shapes import Parts, ShapedClasses, fit_classes
 from nbmodels.fitting.errors_near_borders import mostly_coarse
+from nbmodels.fitting.found_classes import FoundClasses
 from nbmodels.fitting.shape_evidence import (
     FREEDOM,
     STRONG,
@@ -112,54 +113,14 @@ class NormalClassifier:
         return self.parts.log_probabilities(self.components(self.coding(x, missing)))
 
 
-class NormalClasses(NamedTuple):
-    """Clear classes, found with the noise of their labels.
-
-    Attributes:
-        rows: ``(n,)`` items that were looked at.
-        codes: ``(n,)`` their given labels.
-        components: of their features.
-        found: the classes.
-        log_factor: logarithm of the Bayes factor of noisy labels against right ones.
-    """
-
-    rows: Int[np.ndarray, " n"]
-    codes: Int[np.ndarray, " n"]
-    components: Components
-    found: ShapedClasses
-    log_factor: float
-
-    def without_own_labels(
-        self, points: Float[np.ndarray, "n d"], weights: Float[np.ndarray, " n"], fold: np.ndarray
-    ) -> Float[np.ndarray, "n k"]:
-        """``(n, K)`` log P(class | features) of each row, by classes that did not see its label.
-
-        Args:
-            points: ``(N, d)`` all items in the space of their features.
-            weights: ``(N,)`` row weights.
-            fold: ``(n,)`` of the rows that were looked at.
-        """
-        x, here = self.components(points[self.rows]), _of_mean_one(weights[self.rows])
-        k, freedom = self.found.resp.shape[1], self.found.parts.freedom
-        start = np.exp(self.found.parts.log_probabilities(x))
-        out = np.zeros((len(x), k))
-        for f in np.unique(fold):
-            own = fold == f
-            begun = np.where(own[:, None], start, self.found.resp)
-            hidden = np.where(own, -1, self.codes)
-            fit = fit_classes(x, hidden, here, begun, any_matrix, k, freedom)
-            out[own] = fit.parts.log_probabilities(x[own])
-        return out
-
-
 def normal_classes(
     points: Float[np.ndarray, "n d"],
     codes: Int[np.ndarray, " n"],
     n_classes: int,
     weights: Float[np.ndarray, " n"],
     starts: Sequence[Int[np.ndarray, " n"]] = (),
-) -> NormalClasses | None:
-    """Clear classes with noisy labels; None where they are not surely there.
+) -> tuple[Components, FoundClasses] | None:
+    """Clear classes with noisy labels, and their space; None where they are not surely there.
 
     Args:
         points: ``(n, d)`` items in the space of their features.
@@ -208,7 +169,7 @@ def normal_classes(
     log_factor = float(mean_evidence(logs) - without)
     if log_factor < STRONG:
         return None
-    return NormalClasses(rows, given, components, best, log_factor)
+    return components, FoundClasses(rows, given, x, here, best, log_factor)
 
 
 def _of_mean_one(weights: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

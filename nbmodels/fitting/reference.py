@@ -31,6 +31,7 @@ from nbmodels.fitting.nonlinear_ways import best_way, least_squares
 from nbmodels.fitting.plain import plain_classifier
 from nbmodels.fitting.points import Coding
 from nbmodels.fitting.scores import stratified_folds
+from nbmodels.fitting.word_evidence import log_words, per_word
 
 #: Folds of the linear classifiers, and pseudo-counts of a word.
 _FOLDS, _PSEUDO = 3, 1.0
@@ -63,7 +64,8 @@ def out_of_fold_predictions(
     wide = [b for b in blocks if b.shape[1] > COLUMNS and b.min() >= 0]
     if wide:
         x = sparse.hstack([sparse.csr_array(b) for b in wide]).tocsr()[rows]
-        scores = _naive_bayes(x, target, fold)
+        evidence, prior, _ = _naive_bayes(x, target, fold)
+        scores = evidence + prior
     else:
         scores = least_squares(_dense(blocks, rows, rng), target, fold)
     out = np.full(len(codes), -1)
@@ -261,25 +263,38 @@ def completed(
     return reference._replace(logs=logs, complete=True)
 
 
+class LinearScores(NamedTuple):
+    """Out-of-fold scores that are linear in the features.
+
+    Attributes:
+        rows: ``(m,)`` all items with a label, or ten thousand of them.
+        scores: ``(m, K)`` theirs.
+        words: ``(d, K)`` log-probabilities of the words of each class, means over the folds, by
+            which new rows have such scores; None of rows that are no words.
+    """
+
+    rows: Int[np.ndarray, " m"]
+    scores: Float[np.ndarray, "m k"]
+    words: Float[np.ndarray, "d k"] | None = None
+
+
 def linear_scores(
     points: Any,
     codes: Int[np.ndarray, " n"],
     n_classes: int,
     copies: Int[np.ndarray, " n"] | None = None,
-) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, "m k"]]:
+) -> LinearScores:
     """Out-of-fold scores of items with a label that are linear in their features.
 
-    Least squares on the columns' normal scores, which know no outliers; multinomial naive Bayes on
-    sparse rows, or least squares on their columns where a cell is negative.
+    Least squares on the columns' normal scores, which know no outliers. On sparse rows naive
+    Bayes, whose evidence grows with the number of words: so its mean per word, which is nearly
+    normal within a class; or least squares on their columns where a cell is negative.
 
     Args:
         points: ``(n, d)`` items, dense or sparse.
         codes: ``(n,)`` given labels, negative where missing.
         n_classes: K.
         copies: see :func:`nonlinear_predictions`.
-
-    Returns:
-        rows of all items with a label, or ten thousand of them, and ``(m, K)`` their scores.
     """
     rows = np.flatnonzero(codes >= 0)
     rng = np.random.default_rng(len(rows))
@@ -290,13 +305,14 @@ def linear_scores(
     if sparse.issparse(points):
         x = sparse.csr_array(points)
         if x.nnz and x.data.min() < 0:  # no words
-            return rows, least_squares(_dense([x], rows, rng), target, fold)
-        return rows, _naive_bayes(x[rows], target, fold)
+            return LinearScores(rows, least_squares(_dense([x], rows, rng), target, fold))
+        evidence, _, words = _naive_bayes(x[rows], target, fold)
+        return LinearScores(rows, per_word(evidence, x[rows]), words)
     some = some_of(points.shape[1], COLUMNS, rng)
     x = np.hstack(
         [normal_scores(np.asarray(points, float)[np.ix_(rows, some)]), np.ones((len(rows), 1))]
     )
-    return rows, least_squares(x, target, fold)
+    return LinearScores(rows, least_squares(x, target, fold))
 
 
 def _likeliest(
@@ -316,13 +332,19 @@ def _dense(blocks: Sequence[Any], rows: np.ndarray, rng: Any) -> np.ndarray:
     return np.hstack([standardised(x), np.ones((len(x), 1))])
 
 
-def _naive_bayes(x: Any, target: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    out = np.empty(target.shape)
+def _naive_bayes(
+    x: Any, target: np.ndarray, fold: np.ndarray
+) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n k"], Float[np.ndarray, "d k"]]:
+    """Out-of-fold evidence of each item's words, log-shares of the classes, and mean log-words."""
+    evidence, prior = np.empty(target.shape), np.empty(target.shape)
     folds = range(fold.max() + 1)
     counts = np.stack([x[fold == f].T @ target[fold == f] for f in folds])
     items = np.stack([target[fold == f].sum(0) for f in folds])
+    mean = np.zeros(counts.shape[1:])
     for f in folds:
-        left = counts.sum(0) - counts[f] + _PSEUDO
         shares = items.sum(0) - items[f] + _PSEUDO
-        out[fold == f] = x[fold == f] @ np.log(left / left.sum(0)) + np.log(shares / shares.sum())
-    return out
+        words = log_words(counts.sum(0) - counts[f])
+        evidence[fold == f] = x[fold == f] @ words
+        prior[fold == f] = np.log(shares / shares.sum())
+        mean += words / len(folds)
+    return evidence, prior, mean

@@ -142,6 +142,7 @@ def noise_on(
     options: FitOptions,
     *,
     log_slope_sd: float = LOG_SLOPE_SD,
+    bias_sd: float | None = None,
 ) -> NoiseOnReference | None:
     """The labels' model with another classifier's scores in the place of the features'.
 
@@ -154,6 +155,7 @@ def noise_on(
         fitted: a fit to the labels, whose settings are those of its class shares, too.
         options: of the fits.
         log_slope_sd: prior standard deviation of the logarithm of the scores' slope.
+        bias_sd: that of their biases; None for a wide one.
 
     Returns:
         None where a fit was interrupted.
@@ -167,7 +169,7 @@ def noise_on(
     shares = class_prior(logs.shape[1], fitted.settings)
     labels = Candidate({**kept, PRIOR: shares}, models.with_parts(here, parts))
     scores = pad_rows(logs, length)
-    scored, whole, _ = with_score_prior(labels, scores, log_slope_sd=log_slope_sd)
+    scored, whole, _ = with_score_prior(labels, scores, log_slope_sd=log_slope_sd, bias_sd=bias_sd)
     prior: Any = scored[PRIOR]
     forms = [own, *(one.fit for one in fitted.alternatives)]
     found = []

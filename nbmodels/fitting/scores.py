@@ -133,6 +133,7 @@ def with_score_prior(
     scores: Any,
     *,
     log_slope_sd: float = 1.0,
+    bias_sd: float | None = None,
     shares: Float[np.ndarray, " k"] | None = None,
 ) -> Candidate:
     """The labels' model with calibrated scores in the place of the class shares.
@@ -141,6 +142,7 @@ def with_score_prior(
         labels: class prior and channels.
         scores: ``(N, K)``, up to a constant in each row.
         log_slope_sd: prior standard deviation of the logarithm of the slope.
+        bias_sd: that of the biases; None for a wide one.
         shares: ``(K,)`` shares of the classes among the given labels, about which the bias has its
             prior where scores are likelihoods. Scores of clear classes say little of the bias: a
             wide prior leaves it to the chance of a few labels. None where scores hold the shares.
@@ -150,6 +152,7 @@ def with_score_prior(
     calibration = _calibration(
         *about,
         log_slope_sd=log_slope_sd,
+        bias_sd=bias_sd,
         shares=shares,
         of_sets=set(labels.model) == {PRIOR, CANDIDATES},
     )
@@ -163,6 +166,7 @@ def _calibration(
     weights: Any,
     *,
     log_slope_sd: float,
+    bias_sd: float | None,
     shares: Float[np.ndarray, " k"] | None,
     of_sets: bool,
 ) -> Calibration:
@@ -171,7 +175,7 @@ def _calibration(
     if isinstance(prior, FixedProportions):
         known = np.asarray(prior.prior, float)
         return HeldCalibration.keeping(known, packed, weights, log_slope_sd)
-    wide = _WIDE_SD if shares is None else _BIAS_SD
+    wide = bias_sd or (_WIDE_SD if shares is None else _BIAS_SD)
     if not np.isfinite(prior.log_sd).all():
         if of_sets:
             k = packed.shape[1]

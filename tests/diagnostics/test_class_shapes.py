@@ -14,6 +14,7 @@ from nbmodels.diagnostics.checks.ends import CHECKS, Ends
 from nbmodels.diagnostics.findings import SHAPE
 from nbmodels.fitting.class_shapes import fit_classes
 from nbmodels.fitting.noise_by_shape import noise_by_shape
+from nbmodels.fitting.noise_on_linear_classes import LINEAR
 
 K = 3
 
@@ -219,16 +220,24 @@ def warned(estimator, x, given):
     return [str(w.message) for w in caught if issubclass(w.category, NbmodelsWarning)]
 
 
-def test_a_fit_that_takes_errors_for_overlap_warns():
-    """The matrix holds hardly an error, though a fifth of the labels is wrong; it was silent."""
+def test_errors_that_a_fit_takes_for_overlap_are_estimated_by_the_shape():
+    """The matrix held hardly an error, though a fifth of the labels is wrong."""
     rng = np.random.default_rng(5)
-    x, *about = groups(rng, 1.5)
+    x, true, *about = groups(rng, 1.5)
+    given = near_borders(rng, true, *about)
     e = NoisyGaussianNB(random_state=0)
-    (said,) = warned(e, x, near_borders(rng, *about))
+    assert not warned(e, x, given)
+    assert e.chosen_["scores"] == LINEAR
+    rates = [np.mean(given[true == k] == k) for k in range(K)]
+    np.testing.assert_allclose(np.diag(e.noise_matrix_), rates, atol=0.12)
+    assert "the oftener the nearer items are to another class" in e.verdict().sentence
+    assert not warned(e, x, true)
+    # settings that were asked for stay, with a warning
+    e = NoisyGaussianNB(class_prior=np.full(K, 1 / K), random_state=0)
+    (said,) = warned(e, x, given)
     assert said.startswith("errors seem to be the oftener the nearer items are to another class")
     assert "the noise matrix is too clean" in said
     assert np.diag(e.noise_matrix_).min() > 0.9
-    assert not warned(e, x, about[0])
 
 
 def test_overlap_of_right_labels_is_no_reason_to_warn():

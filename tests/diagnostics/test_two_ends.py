@@ -23,14 +23,15 @@ from nbmodels.fitting.separable import fit_separable
 PAIR = np.array([[0.7, 0.0, 0.3], [0.3, 0.7, 0.0], [0.0, 0.3, 0.7]])
 
 
-def clouds(apart, n=400, seed=0):
+def clouds(apart, n=400, seed=0, each=1):
+    """Three classes of clouds on a circle; of several each, no line tells them apart."""
     rng = np.random.default_rng(seed)
-    y = rng.integers(0, 3, n)
-    angle = 2 * np.pi * np.arange(3) / 3
-    means = apart / np.sqrt(3) * np.column_stack([np.cos(angle), np.sin(angle)])
-    x = means[y] + rng.normal(size=(n, 2))
+    cloud = rng.integers(0, 3 * each, n)
+    angle = 2 * np.pi * np.arange(3 * each) / (3 * each)
+    means = apart * each / np.sqrt(3) * np.column_stack([np.cos(angle), np.sin(angle)])
+    x = means[cloud] + rng.normal(size=(n, 2))
     logs = -0.5 * ((x[:, None] - means) ** 2).sum(2)
-    return x, y, logs, rng
+    return x, cloud % 3, logs, rng
 
 
 def wrong_near_borders(logs, rng):
@@ -90,7 +91,7 @@ def test_both_ends_agree_where_classes_are_clear():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
 def test_a_classifier_that_learned_the_errors_is_found_out():
-    x, y, _, rng = clouds(7.0)
+    x, y, _, rng = clouds(4.0, seed=1, each=3)
     given = corrupt(y, PAIR, rng)
     model = NoisyLabelClassifier(KNeighborsClassifier(15), rounds=0, random_state=0).fit(x, given)
     own = 1 - model.label_posterior_[np.arange(len(y)), given].mean()
@@ -99,6 +100,19 @@ def test_a_classifier_that_learned_the_errors_is_found_out():
     assert not model.verdict().ok
     assert "NoisyNeighbours" in model.verdict().sentence
     np.testing.assert_allclose(model.fitted_.separable.transition, PAIR.T, atol=0.08)
+
+
+@pytest.mark.parametrize("rounds", ["auto", 0])
+@pytest.mark.filterwarnings("ignore::nbmodels.NbmodelsWarning")
+def test_classes_apart_along_a_line_show_the_errors_that_a_classifier_learned(rounds):
+    x, y, _, rng = clouds(7.0)
+    given = corrupt(y, PAIR, rng)
+    model = NoisyLabelClassifier(KNeighborsClassifier(15), rounds=rounds, random_state=0)
+    model.fit(x, given)
+    assert np.mean(model.label_posterior_.argmax(1) == y) > 0.98
+    if rounds == "auto":
+        np.testing.assert_allclose(model.noise_matrix_, PAIR, atol=0.08)
+        assert not finding(model).bad
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from marks import slow
 
 from nbmodels import NoisyLogisticRegression, Solver
 from nbmodels.fitting.class_shapes import fit_classes
-from nbmodels.fitting.errors_near_borders import NearBorders, normal_sums
+from nbmodels.fitting.errors_near_borders import ErrorsByShape, normal_sums
 from nbmodels.fitting.noise_by_shape import noise_by_shape
 from nbmodels.fitting.relabelling import with_labels_by_shape
 
@@ -92,7 +92,7 @@ def test_copies_of_coarse_columns_are_no_further_columns():
 @pytest.mark.parametrize("seed", [4, slow(5)])
 def test_labels_that_would_stay_are_corrected_with_a_warning(seed):
     x, true, given = table(seed, share=0.2)
-    model = NoisyLogisticRegression(random_state=0, solver=Solver(progress=False))
+    model = NoisyLogisticRegression(rounds=0, random_state=0, solver=Solver(progress=False))
     with warnings.catch_warnings(record=True, action="always") as caught:
         model.fit(x, given)
     labels = model.label_posterior_.argmax(1)
@@ -112,7 +112,7 @@ def test_a_matrix_that_holds_the_errors_is_not_warned_of():
     given = np.where(rng.random(600) < 0.2, 1 - true, true)  # whatever the features
     model = NoisyLogisticRegression(random_state=0, solver=Solver(progress=False)).fit(x, given)
     fitted, rows = model.fitted_, np.arange(600)
-    found = NearBorders(10.0, 0.2, rows, np.eye(2)[true])
+    found = ErrorsByShape(10.0, 0.2, rows, np.eye(2)[true])
     shape = fitted.separable.by_shape._replace(near_borders=found)
     changed = replace(fitted, separable=replace(fitted.separable, by_shape=shape))
     # a fit that corrects as many labels is left alone
@@ -137,7 +137,7 @@ def test_rows_count_by_their_weight():
     x, true, _ = table(7)
     given = np.where(rng.random(600) < 0.2, 1 - true, true)
     model = NoisyLogisticRegression(random_state=0, solver=Solver(progress=False)).fit(x, given)
-    fitted, found = model.fitted_, NearBorders(10.0, 0.2, np.arange(600), np.eye(2)[true])
+    fitted, found = model.fitted_, ErrorsByShape(10.0, 0.2, np.arange(600), np.eye(2)[true])
     shape = fitted.separable.by_shape._replace(near_borders=found)
     separable = replace(fitted.separable, by_shape=shape)
     # a matrix by which labels of the second class are wrong, a third of them

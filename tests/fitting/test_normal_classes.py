@@ -33,7 +33,8 @@ def found(x, given, n_classes=K):
     """Classes, begun at what a classifier of other rows' labels predicts, too."""
     starts = nonlinear_predictions(x, given, n_classes)
     about = [] if starts is None else [starts.classes]
-    return normal_classes(x, given, n_classes, np.ones(len(given)), about)
+    found = normal_classes(x, given, n_classes, np.ones(len(given)), about)
+    return None if found is None else found[1]
 
 
 def right(model, true):
@@ -111,7 +112,7 @@ def test_a_combination_of_columns_is_none_of_its_own():
     x, true = clusters(rng)
     given = corrupt(true, ERRORS["uniform"], rng)
     one, other = (found(at, given) for at in (x, np.hstack([x, x @ rng.normal(size=(5, 20))])))
-    assert other.components.axes.shape == (25, 5)
+    assert other.x.shape[1] == 5
     np.testing.assert_array_equal(one.found.resp.argmax(1), other.found.resp.argmax(1))
 
 
@@ -123,7 +124,7 @@ def test_a_row_s_own_label_does_not_reach_its_scores():
     fold = stratified_folds(given, 5, np.random.default_rng(0))
     own = fold == 0
     turned = np.where(own, (given + 1) % K, given)
-    about = x, np.ones(len(x)), fold
+    about = (fold,)
     before = classes.without_own_labels(*about)
     after = classes._replace(codes=turned).without_own_labels(*about)
     np.testing.assert_array_equal(before[own], after[own])
