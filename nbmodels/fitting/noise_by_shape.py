@@ -142,7 +142,8 @@ def noise_by_shape(
         return NOT_IDENTIFIED
     right = [fitted(labels, no_noise, freedom).log_likelihood for freedom in FREEDOM]
     without, near = mean_evidence(right), ErrorsByShape()
-    if fewest >= _FOR_SHARE and normal_sums(points[rows], given, n_classes):
+    normal = normal_sums(points[rows], given, n_classes)
+    if fewest >= _FOR_SHARE and normal:
         with one_thread_if_small(x):
             near = errors_near_borders(x, given, here, n_classes, FREEDOM, without, rows)
     share = np.nan
@@ -170,7 +171,8 @@ def noise_by_shape(
     wrong = float(1 - np.average(of_each(probs, given), weights=here))
     best = max(found, key=lambda one: one[1])[0]
     classes = FoundClasses(rows, given, x, here, best, log_factor)
-    anywhere = ErrorsByShape(log_factor, wrong, rows, probs, classes)
+    # clusters of a sum of few coarse columns are their values, and no classes
+    anywhere = ErrorsByShape(log_factor, wrong, rows, probs, classes) if normal else ErrorsByShape()
     if log_factor - near.log_factor > STRONG:  # wherever items lie
         near = ErrorsByShape()
     surely_right = log_factor < -STRONG and share > 0

@@ -45,8 +45,8 @@ ANYWHERE = Caution(
 NEAR_BORDERS = Caution(
     VerdictWarning,
     "errors seem to be the oftener the nearer items are to another class, which held-out labels "
-    f"do not show: {_BY_SHAPE}",
-    "errors near borders",
+    f"do not show: {_BY_SHAPE}. Where classes overlap, some of these errors are taken for overlap: "
+    "the noise matrix is then too clean, and its intervals are too narrow",
 )
 
 

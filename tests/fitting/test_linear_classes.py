@@ -70,6 +70,17 @@ def test_scores_of_texts_do_not_depend_on_their_length():
     np.testing.assert_array_equal(linear_scores(empty, given, 2)[1][0], 0)
 
 
+def test_values_of_few_columns_are_no_classes():
+    """A third of the labels seemed wrong by the clusters of six binary columns' sums."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 300)
+    given = np.where(rng.random(300) < 0.2, rng.integers(0, 3, 300), true)
+    x = (rng.normal(np.eye(6)[true] * 2) > 1).astype(float)
+    found = noise_by_shape(x, given, 3, np.ones(300))
+    assert found.log_factor > 100
+    assert not found.likeliest.found
+
+
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_errors_are_found_where_there_are_any(share):
     x, true, given = texts(1, n=300, k=3, share=share)
