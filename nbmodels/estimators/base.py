@@ -266,8 +266,10 @@ class LatentClassModel(ClassifierMixin, BaseEstimator):
 
         ``scores`` is among them where noise and labels are those under other scores than the
         model's: of a ``"nonlinear classifier"`` where the model of the features is poor, of a
-        ``"linear discriminant"`` where few rows form a clear cluster for each class.
-        ``predictions`` is where new items are predicted by either.
+        ``"linear discriminant"`` where few rows form a clear cluster for each class, of a
+        ``"discriminant along linear scores"`` where the shape of the classes along these surely
+        shows errors that held-out labels do not. ``predictions`` is where new items are predicted
+        by one of them.
         """
         check_is_fitted(self)
         return dict(self.fitted_.chosen)

@@ -30,7 +30,7 @@ from nbmodels.fitting.relabelling import supports
 from nbmodels.fitting.word_evidence import WordClassifier
 
 #: What ``chosen`` has where their scores are in the place of a model's.
-LINEAR = "normal classes along linear scores"
+LINEAR = "discriminant along linear scores"
 
 _BY_SHAPE = (
     "labels are corrected, and the noise matrix is estimated, by the shape of the classes along "
