@@ -27,8 +27,8 @@ from nbmodels.fitting.nearest import nearest_labels, shares_nearby
 from nbmodels.fitting.sides import HARMFUL_BY_NEIGHBOURS, sides_of
 
 #: Part of the share of wrong labels up to which changed labels are few. Of 137 fits of development
-#: that changed fewer, to tables and texts, labels by the shape were right in two points more in 127,
-#: and in none in more than two points less.
+#: that changed fewer, to tables and texts, labels by the shape were right in two points more in
+#: 127, and in none in more than two points less.
 _STAYING = 1 / 2
 
 #: Part of the changed labels from which on the nearest rows have the suggested one, and belief in
@@ -139,7 +139,7 @@ def supports(
     """
     codes = given_codes(fitted)
     weights = np.asarray(fitted.data.weights, float)[: len(codes)]
-    labelled = np.flatnonzero(codes >= 0)
+    labelled = np.flatnonzero((codes >= 0) & (weights > 0))
     if not np.isin(labelled, found.rows).all():
         return False
     own, suggested = fitted.label_posterior.argmax(1), np.full(len(codes), -1)
