@@ -83,8 +83,9 @@ def with_labels_by_shape(fitted: FittedModel, points: Any) -> FittedModel:
 
     Args:
         fitted: a model of given labels with what their shape says. Where some are checked, there
-            are other sources, features are not informative, the shape was not that of all items, or
-            the nearest rows do not support the corrections, nothing is done.
+            are other sources, class shares are known, features are not informative, the shape was
+            not that of all items, or the nearest rows do not support the corrections, nothing is
+            done.
         points: ``(N, d)`` items in the space of their features, dense or sparse; where they are
             None, or too few labels have a place in it, nearest rows are not asked.
     """
@@ -94,7 +95,8 @@ def with_labels_by_shape(fitted: FittedModel, points: Any) -> FittedModel:
     if near is None or not cut or fitted.drawn is not None or fitted.interrupted:
         return fitted
     found = near.by_shape.likeliest
-    if set(fitted.fit.model) - parts or not found.found:
+    known = fitted.settings.get("class_prior")
+    if known is not None or set(fitted.fit.model) - parts or not found.found:
         return fitted
     if not supports(found, near.rows, near.votes, points, fitted):
         return fitted

@@ -7,7 +7,7 @@ import pytest
 from marks import slow
 from scipy import sparse, stats
 
-from nbmodels import NbmodelsWarning, NoisyGaussianNB, NoisyLogisticRegression
+from nbmodels import CrossFit, NbmodelsWarning, NoisyGaussianNB, NoisyLogisticRegression
 from nbmodels.datasets import corrupt, flip_noise, uniform_noise
 from nbmodels.diagnostics.checks.checked import CheckedEnds
 from nbmodels.diagnostics.checks.ends import CHECKS, Ends
@@ -234,7 +234,7 @@ def test_errors_that_a_fit_takes_for_overlap_are_estimated_by_the_shape():
     assert "the oftener the nearer items are to another class" in e.verdict().sentence
     assert not warned(e, x, true)
     # settings that were asked for stay, with a warning
-    e = NoisyGaussianNB(class_prior=np.full(K, 1 / K), random_state=0)
+    e = NoisyGaussianNB(training=CrossFit(rounds=0), random_state=0)
     (said,) = warned(e, x, given)
     assert said.startswith("errors seem to be the oftener the nearer items are to another class")
     assert "the noise matrix is too clean" in said
