@@ -87,7 +87,7 @@ def _with_near(fitted: FittedModel, points: Any, words: Any) -> FittedModel:
     Args:
         fitted: a model of given labels.
         points: items in the space of their features.
-        words: the same, by whose columns classes are told apart.
+        words: the same, as counts of words where there are some.
     """
     fitted = with_separable(fitted, points)
     found = fitted.separable

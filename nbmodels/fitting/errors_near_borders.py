@@ -147,5 +147,5 @@ def errors_near_borders(
     right = probs[np.arange(len(codes)), codes]
     share = 1 - float(np.average(right, weights=weights))
     log_factor, best = float(total - np.log(len(found)) - without), int(np.argmax(logs))
-    classes = FoundClasses(rows, codes, x, weights, found[best], log_factor, forms[best][1])
+    classes = FoundClasses(rows, codes, x, weights, found[best], forms[best][1])
     return ErrorsByShape(log_factor, share, rows, probs, classes)

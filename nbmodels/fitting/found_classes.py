@@ -24,7 +24,6 @@ class FoundClasses(NamedTuple):
         x: ``(n, r)`` where they lie.
         weights: ``(n,)`` row weights of mean one.
         found: the classes.
-        log_factor: logarithm of the Bayes factor of noisy labels against right ones.
         power: of the class probabilities, see :func:`nbmodels.fitting.class_shapes.fit_classes`;
             None where labels have a noise matrix.
     """
@@ -34,7 +33,6 @@ class FoundClasses(NamedTuple):
     x: Float[np.ndarray, "n r"]
     weights: Float[np.ndarray, " n"]
     found: ShapedClasses
-    log_factor: float
     power: float | None = None
 
     def out_of_fold(

@@ -170,7 +170,7 @@ def noise_by_shape(
     probs = np.tensordot(softmax(logs), np.stack([one[0].resp for one in found]), 1)
     wrong = float(1 - np.average(of_each(probs, given), weights=here))
     best = max(found, key=lambda one: one[1])[0]
-    classes = FoundClasses(rows, given, x, here, best, log_factor)
+    classes = FoundClasses(rows, given, x, here, best)
     # clusters of a sum of few coarse columns are their values, and no classes
     anywhere = ErrorsByShape(log_factor, wrong, rows, probs, classes) if normal else ErrorsByShape()
     if log_factor - near.log_factor > STRONG:  # wherever items lie

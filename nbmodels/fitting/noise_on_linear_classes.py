@@ -15,7 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 from scipy import sparse
+from scipy.special import expit
 
 from nbmodels.errors import Caution, VerdictWarning
 from nbmodels.fitting.fitted_model import FittedModel, Predictor, given_codes
@@ -26,7 +28,12 @@ from nbmodels.fitting.options import FitOptions
 from nbmodels.fitting.propagation import calibrated, calibration
 from nbmodels.fitting.reference import linear_scores
 from nbmodels.fitting.reference_scores import TAKEN
-from nbmodels.fitting.relabelling import supports
+from nbmodels.fitting.relabelling import (
+    ERRORS_ANYWHERE,
+    SEEM_ANYWHERE,
+    SEEM_NEAR_BORDERS,
+    supports,
+)
 from nbmodels.fitting.word_evidence import WordClassifier
 
 #: What ``chosen`` has where their scores are in the place of a model's.
@@ -34,19 +41,19 @@ LINEAR = "discriminant along linear scores"
 
 _BY_SHAPE = (
     "labels are corrected, and the noise matrix is estimated, by the shape of the classes along "
-    "linear scores. If classes are mixed where they seem clear, fewer labels are wrong: checked "
-    "rows (audit_plan) tell"
+    "linear scores. If classes are mixed where they seem clear, fewer labels are wrong: check some "
+    "rows by hand (audit_plan)"
 )
 ANYWHERE = Caution(
     VerdictWarning,
-    f"more labels seem to be wrong than held-out labels show: {_BY_SHAPE}",
-    "errors by the shape of the classes",
+    f"{SEEM_ANYWHERE}: {_BY_SHAPE}",
+    ERRORS_ANYWHERE,
 )
 NEAR_BORDERS = Caution(
     VerdictWarning,
-    "errors seem to be the oftener the nearer items are to another class, which held-out labels "
-    f"do not show: {_BY_SHAPE}. Where classes overlap, some of these errors are taken for overlap: "
-    "the noise matrix is then too clean, and its intervals are too narrow",
+    f"{SEEM_NEAR_BORDERS}, which held-out labels do not show: {_BY_SHAPE}. Where classes overlap, "
+    "some of these errors are taken for overlap: the noise matrix is then too clean, and its "
+    "intervals are too narrow",
 )
 
 
@@ -67,7 +74,7 @@ def with_linear_classes(
             find errors, or the nearest rows do not support the corrected labels.
         points: ``(N, d)`` items in the space of their features, dense or sparse; None to do
             nothing.
-        words: the same, by whose columns classes are told apart.
+        words: the same, as counts of words where there are some.
         options: makes those of fits, where the fit's precision holds.
         predictions: whether new texts are predicted by these classes, too, where words are counts.
     """
@@ -78,11 +85,8 @@ def with_linear_classes(
     codes = given_codes(fitted)
     if errors.classes is None or not errors.found or len(errors.rows) != len(codes):
         return held
-    near = nearest_labels(points, codes, k, copies=fitted.copies)
-    if near is None:
-        return held
-    votes = shares_nearby(near).argmax(1)
-    if not supports(errors, near.rows, votes, points, held):
+    near = _near(fitted, points)
+    if near is None or not supports(errors, *near, points, held):
         return held
     scores = errors.classes.out_of_fold(np.zeros((len(codes), k)))
     taken = noise_on_classes(errors.classes, *scores, fitted, held, options, sure=True)
@@ -95,6 +99,7 @@ def with_linear_classes(
     taken = replace(
         taken,
         averaged=probs,
+        noisy=float(expit(errors.log_factor)),
         predictor=held.predictor,
         chosen={**taken.chosen, **predicted, "scores": LINEAR},
         cautions=tuple(stated if one == TAKEN else one for one in taken.cautions),
@@ -111,6 +116,16 @@ def with_linear_classes(
         predictor=Predictor(classifier, calibrated(scores[0], at), at),
         chosen={**taken.chosen, "predictions": LINEAR},
     )
+
+
+def _near(
+    fitted: FittedModel, points: Any
+) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]] | None:
+    """Items and the most frequent label of the nearest rows of each; None where there are few."""
+    if fitted.separable is not None:
+        return fitted.separable.rows, fitted.separable.votes
+    found = nearest_labels(points, given_codes(fitted), len(fitted.names), copies=fitted.copies)
+    return None if found is None else (found.rows, shares_nearby(found).argmax(1))
 
 
 def _shape(fitted: FittedModel, words: Any) -> NoiseByShape:

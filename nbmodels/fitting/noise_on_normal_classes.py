@@ -97,9 +97,9 @@ def with_normal_classes(
     if predicted is None:
         return held
     found = normal_classes(points, codes, len(fitted.names), weights, [predicted])
-    if found is None or _agree(found[1], held):
+    if found is None or _agree(found.classes, held):
         return held
-    components, classes = found
+    components, classes, log_factor = found
     logs = classes.found.parts.log_probabilities(components(points))
     logs, fold = classes.out_of_fold(logs)
     taken = noise_on_classes(classes, logs, fold, fitted, held, options)
@@ -109,7 +109,12 @@ def with_normal_classes(
     if sides_of(*(one[classes.rows] for one in about)).belief < _BELIEVED:
         return held
     stated = tuple(STATED if one == TAKEN else one for one in taken.cautions)
-    taken = replace(taken, chosen={**taken.chosen, "scores": DISCRIMINANT}, cautions=stated)
+    taken = replace(
+        taken,
+        noisy=float(expit(log_factor)),
+        chosen={**taken.chosen, "scores": DISCRIMINANT},
+        cautions=stated,
+    )
     if coding is None:
         return taken
     classifier = NormalClassifier(coding, components, classes.found.parts)
@@ -191,7 +196,6 @@ def noise_on_classes(
     return replace(
         with_noise_of(found, fitted),
         averaged=None,
-        noisy=float(expit(classes.log_factor)),
         reference=held.reference,
         reference_held_out=held.reference_held_out,
         reference_corrected=held.reference_corrected,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -113,14 +113,28 @@ class NormalClassifier:
         return self.parts.log_probabilities(self.components(self.coding(x, missing)))
 
 
+class ClearClasses(NamedTuple):
+    """Clear classes, found with the noise of their labels.
+
+    Attributes:
+        components: of the features, by which items have a place among the classes.
+        classes: in that space.
+        log_factor: logarithm of the Bayes factor of noisy labels against right ones.
+    """
+
+    components: Components
+    classes: FoundClasses
+    log_factor: float
+
+
 def normal_classes(
     points: Float[np.ndarray, "n d"],
     codes: Int[np.ndarray, " n"],
     n_classes: int,
     weights: Float[np.ndarray, " n"],
     starts: Sequence[Int[np.ndarray, " n"]] = (),
-) -> tuple[Components, FoundClasses] | None:
-    """Clear classes with noisy labels, and their space; None where they are not surely there.
+) -> ClearClasses | None:
+    """Clear classes with noisy labels; None where they are not surely there.
 
     Args:
         points: ``(n, d)`` items in the space of their features.
@@ -169,7 +183,7 @@ def normal_classes(
     log_factor = float(mean_evidence(logs) - without)
     if log_factor < STRONG:
         return None
-    return components, FoundClasses(rows, given, x, here, best, log_factor)
+    return ClearClasses(components, FoundClasses(rows, given, x, here, best), log_factor)
 
 
 def _of_mean_one(weights: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

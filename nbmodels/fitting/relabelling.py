@@ -49,6 +49,11 @@ _INSTEAD, _SURELY = 0.75, 4.0
 #: Ratio of that share to the noise matrix's from which on the matrix is too clean.
 _TIMES = 2.0
 
+#: What is found, as sentences begin, and the name of a finding.
+SEEM_NEAR_BORDERS = "errors seem to be the oftener the nearer items are to another class"
+SEEM_ANYWHERE = "more labels seem to be wrong than held-out labels show"
+ERRORS_ANYWHERE = "errors by the shape of the classes"
+
 _LABELS = "by the shape of the classes along linear scores: labels are corrected by that"
 
 
@@ -63,14 +68,14 @@ def _cautions(seem: str, why: str, finding: str) -> tuple[Caution, Caution]:
 
 
 _NEAR = _cautions(
-    "errors seem to be the oftener the nearer items are to another class",
+    SEEM_NEAR_BORDERS,
     "Noise that does not depend on the features cannot represent such errors:",
     "errors near borders",
 )
 _ANYWHERE = _cautions(
-    "more labels seem to be wrong than held-out labels show",
-    "Held-out labels cannot tell such errors from classes that overlap:",
-    "errors by the shape of the classes",
+    SEEM_ANYWHERE,
+    "Held-out labels cannot distinguish such errors from classes that overlap:",
+    ERRORS_ANYWHERE,
 )
 
 

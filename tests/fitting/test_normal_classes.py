@@ -34,7 +34,7 @@ def found(x, given, n_classes=K):
     starts = nonlinear_predictions(x, given, n_classes)
     about = [] if starts is None else [starts.classes]
     found = normal_classes(x, given, n_classes, np.ones(len(given)), about)
-    return None if found is None else found[1]
+    return None if found is None else found.classes
 
 
 def right(model, true):
